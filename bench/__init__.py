@@ -1,0 +1,1 @@
+"""Measures the runtime as ratios beside floors taken in the same run."""

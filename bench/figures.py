@@ -1,0 +1,42 @@
+"""What is measured, against which floor, and what must be reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table.
+
+    With a `floor`, `must` and `aim` bound the ratio of our median to the floor's; without one they bound our median
+    itself. `samples` says what one number means, `reps` how many fresh processes each contestant gets.
+    """
+
+    case: str
+    name: str
+    unit: str
+    must: float
+    aim: float
+    floor: str = ""
+    reps: int = 5
+
+
+FIGURES = (
+    Figure("http_turn", "50 tool turns over HTTP, CPU a turn", "µs", 1.5, 1.0, "aiohttp"),
+    Figure("turns_10", "in process, 10 turns, CPU a turn", "µs", 9, 4, "bare"),
+    Figure("turns_300", "in process, 300 turns, CPU a turn", "µs", 9, 4, "bare"),
+    Figure("turns_10000", "in process, 10,000 turns, CPU a turn", "µs", 9, 4, "bare", reps=3),
+    Figure("growth", "last 1,000 of 10,000 turns / first 1,000", "×", 1.3, 1.1, reps=3),
+    Figure("retained", "retained a tool turn beyond its text", "bytes", 2048, 1024, reps=2),
+    Figure("first_text", "first text event over HTTP, wall", "µs", 2, 1.2, "aiohttp"),
+    Figure("text_delta", "one more text delta in process, CPU", "µs", 4, 2, "bare"),
+    Figure("long_history", "one call, 10,000 messages over HTTP, CPU", "µs", 1.5, 1.0, "asyncio", reps=3),
+    Figure("agents", "500 agents at once, each", "KiB", 40, 20, reps=3),
+    Figure("decode", "one streamed event: reader and decoder, CPU", "µs", 1.5, 1.0, "aiohttp"),
+    Figure("import_cpu", "import deepstrike, CPU", "ms", 2.2, 1.5, "interpreter", reps=15),
+    Figure("import_memory", "import deepstrike, resident", "MB", 35, 25, reps=3),
+)
+
+HEAVY = ("aiohttp", "pydantic", "pydantic_core", "click", "rich", "yaml", "asyncio")
+"""Modules that `import deepstrike` must not bring in."""

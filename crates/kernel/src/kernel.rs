@@ -1,0 +1,198 @@
+//! The kernel: `accept` is its only writer, everything else is a view.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::context::weigh::Tokens;
+use crate::governance::{STAGES, Stage, Windows};
+use crate::run::decide::decide;
+use crate::run::evolve::{evolve, step_over};
+use crate::run::follow::{Desk, follow};
+use crate::run::state::State;
+use crate::run::{limits, outcome, pending};
+use crate::wire::effect::{Effect, Outcome};
+use crate::wire::event::Event;
+use crate::wire::input::Input;
+use crate::wire::record::{Envelope, Record};
+use crate::wire::strict;
+use crate::{Corrupt, Millis, Rejected, Seq};
+
+/// One session's state machine.
+pub struct Kernel {
+    state: State,
+    tokens: Box<dyn Tokens + Send>,
+    stages: &'static [Stage],
+    windows: Windows,
+}
+
+impl Kernel {
+    /// The kernel of a session without records.
+    #[must_use]
+    pub fn new(tokens: Box<dyn Tokens + Send>) -> Self {
+        Self { state: State::default(), tokens, stages: STAGES, windows: Windows::default() }
+    }
+
+    /// The kernel of a recorded session: the fold of its records. It never tokenizes.
+    ///
+    /// Unknown fields are ignored. A record of an unknown kind is passed over if it says `optional`.
+    ///
+    /// # Errors
+    /// The log does not fold; `Corrupt` names the record and what is wrong with it.
+    pub fn replay<'a>(
+        tokens: Box<dyn Tokens + Send>,
+        records: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Self, Corrupt> {
+        let mut kernel = Self::new(tokens);
+        for line in records {
+            kernel.fold(line)?;
+        }
+        Ok(kernel)
+    }
+
+    /// The same kernel with other governance stages.
+    #[must_use]
+    pub fn with_stages(self, stages: &'static [Stage]) -> Self {
+        Self { stages, ..self }
+    }
+
+    /// Takes one input as JSON text and gives the records it makes, as JSON text, to be appended before anything is
+    /// done about them. A `now` before the last record counts as that record's time.
+    ///
+    /// # Errors
+    /// The input is not taken; nothing has changed.
+    pub fn accept(&mut self, input: &[u8], now: Millis) -> Result<Vec<Vec<u8>>, Rejected> {
+        let mut windows = core::mem::take(&mut self.windows);
+        let records = self.accept_with(&mut windows, input, now);
+        self.windows = windows;
+        records
+    }
+
+    /// `accept` with rate windows that somebody else owns.
+    ///
+    /// # Errors
+    /// As `accept`.
+    pub fn accept_with(&mut self, windows: &mut Windows, input: &[u8], now: Millis) -> Result<Vec<Vec<u8>>, Rejected> {
+        let input: Input = strict::from_slice(input).map_err(|error| Rejected::Invalid(error.to_string()))?;
+        let records = self.step(windows, input, now)?;
+        records.iter().map(written).collect()
+    }
+
+    /// `accept` for an input that is already read.
+    ///
+    /// # Errors
+    /// As `accept`.
+    pub fn accept_input(&mut self, input: Input, now: Millis) -> Result<Vec<Record>, Rejected> {
+        let mut windows = core::mem::take(&mut self.windows);
+        let records = self.step(&mut windows, input, now);
+        self.windows = windows;
+        records
+    }
+
+    /// What is owed, in the order of the ids; only ids above `since`, if it is given. A call that had to wait for a free
+    /// place becomes owed under an id below others that are owed already.
+    #[must_use]
+    pub fn pending(&self, since: Option<Seq>) -> Vec<Effect> {
+        let mut effects = pending::pending(&self.state);
+        effects.retain(|effect| since.is_none_or(|since| effect.id() > since));
+        effects
+    }
+
+    /// The prompt's blocks from number `from` on, as a JSON array; empty for any but the current epoch.
+    #[must_use]
+    pub fn blocks(&self, epoch: u64, from: u64) -> Vec<u8> {
+        self.state.prompt().slice(epoch, from)
+    }
+
+    /// When a `Clock` input is due; none while no time counts.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Millis> {
+        limits::deadline(&self.state).map(Millis)
+    }
+
+    /// How the goal ended; also of a parked run, with its open questions. None while it runs.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        outcome::outcome(&self.state)
+    }
+
+    /// Name of the phase: idle, thinking, acting, waiting, ended.
+    #[must_use]
+    pub fn phase(&self) -> &'static str {
+        self.state.phase().as_str()
+    }
+
+    /// The seq that the next record gets.
+    #[must_use]
+    pub fn next_seq(&self) -> Seq {
+        self.state.next
+    }
+
+    /// Number of the epoch; 0 before the first goal.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.state.prompt().epoch()
+    }
+
+    /// The state, for comparison.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn step(&mut self, windows: &mut Windows, input: Input, now: Millis) -> Result<Vec<Record>, Rejected> {
+        let mut desk = Desk { tokens: &*self.tokens, stages: self.stages, windows };
+        let Some(events) = decide(&self.state, input, &desk)? else { return Ok(Vec::new()) };
+        let at = if self.state.next == 0 { now.0 } else { now.0.max(self.state.at) };
+        let mut records = Vec::with_capacity(events.len().saturating_add(4));
+        for event in events {
+            records.push(recorded(&mut self.state, event, at)?);
+        }
+        while let Some(event) = follow(&self.state, &mut desk, at) {
+            records.push(recorded(&mut self.state, event, at)?);
+        }
+        Ok(records)
+    }
+
+    fn fold(&mut self, line: &[u8]) -> Result<(), Corrupt> {
+        match serde_json::from_slice::<Record>(line) {
+            Ok(record) => evolve(&mut self.state, &record),
+            Err(error) => self.pass_over(line, error.to_string()),
+        }
+    }
+
+    /// A line that is no record known here: passed over only if it allows it.
+    fn pass_over(&mut self, line: &[u8], why: String) -> Result<(), Corrupt> {
+        let seq = self.state.next;
+        let envelope = match serde_json::from_slice::<Envelope>(line) {
+            Ok(envelope) if !Event::TAGS.contains(&envelope.event.tag.as_str()) => envelope,
+            _ => return Err(Corrupt::Unreadable { seq, why }),
+        };
+        if envelope.seq != seq {
+            return Err(Corrupt::Gap { expected: seq, found: envelope.seq });
+        }
+        if envelope.optional {
+            step_over(&mut self.state, envelope.at);
+            return Ok(());
+        }
+        let format = self.state.run.as_ref().map_or(0, |run| run.format);
+        Err(Corrupt::UnknownKind { seq, kind: envelope.event.tag, format })
+    }
+}
+
+impl core::fmt::Debug for Kernel {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.debug_struct("Kernel").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+/// Makes an event a record and folds it at once.
+fn recorded(state: &mut State, event: Event, at: i64) -> Result<Record, Rejected> {
+    let record = Record { seq: state.next, at, event, optional: false };
+    evolve(state, &record).map_err(Rejected::Broken)?;
+    Ok(record)
+}
+
+fn written(record: &Record) -> Result<Vec<u8>, Rejected> {
+    serde_json::to_vec(record).map_err(|error| Rejected::Invalid(error.to_string()))
+}

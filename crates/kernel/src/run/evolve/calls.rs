@@ -1,0 +1,98 @@
+//! Calls are judged, begun, suspended, answered and settled.
+
+use super::notes::ask;
+use super::{Misfit, live};
+use crate::context::render;
+use crate::run::calls::{OpenCall, Step};
+use crate::run::resolve::Next;
+use crate::run::state::State;
+use crate::wire::event::{Answered, Begun, CallRef, Judged, Settled, Suspended, Verdict};
+use crate::wire::input::AnswerBody;
+
+fn open_call(state: &mut State, at: CallRef) -> Result<&mut OpenCall, Misfit> {
+    live(state)?.call_mut(at).ok_or("there is no such open call")
+}
+
+pub(super) fn judged(state: &mut State, seq: u64, event: &Judged) -> Result<(), Misfit> {
+    let call = open_call(state, event.call)?;
+    if call.step != Step::Fresh {
+        return Err("the call was judged before");
+    }
+    call.step = match &event.verdict {
+        Verdict::Allow(_) => Step::Ready { effect: seq, begun: false },
+        Verdict::Refuse(_) => Step::Refused(event.verdict.clone()),
+        Verdict::Ask(ask) => Step::Asked { effect: seq, reason: ask.reason.clone() },
+    };
+    Ok(())
+}
+
+pub(super) fn begun(state: &mut State, event: &Begun) -> Result<(), Misfit> {
+    let call = open_call(state, event.call)?;
+    match call.step {
+        Step::Ready { effect, .. } if effect == event.effect => {
+            call.step = Step::Running { effect, given: call.answers.len() };
+            Ok(())
+        }
+        _ => Err("the call is not allowed to begin"),
+    }
+}
+
+pub(super) fn settled(state: &mut State, seq: u64, event: &Settled) -> Result<(), Misfit> {
+    let call = open_call(state, event.call)?;
+    let block = render::result_block(&call.id, &call.name, &event.result);
+    call.step = Step::Settled { block, tokens: event.tokens };
+    if live(state)?.open_calls().next().is_none() {
+        close_reply(state, seq)?;
+    }
+    Ok(())
+}
+
+/// All calls have their results: they go into the prompt in call order, directly behind the reply.
+fn close_reply(state: &mut State, seq: u64) -> Result<(), Misfit> {
+    let reply = live(state)?.reply.as_mut().ok_or("there is no reply")?;
+    let calls = core::mem::take(&mut reply.calls);
+    let ends = matches!(reply.next, Next::End(_));
+    for call in calls {
+        if let Step::Settled { block, tokens } = call.step {
+            state.prompt.push(block, tokens);
+        }
+    }
+    if !ends {
+        ask(state, seq);
+    }
+    Ok(())
+}
+
+pub(super) fn suspended(state: &mut State, seq: u64, event: &Suspended) -> Result<(), Misfit> {
+    let alive = live(state)?.config.attended.suspensions;
+    let call = open_call(state, event.call)?;
+    let Step::Running { effect, given } = call.step else { return Err("the call does not run") };
+    call.step = Step::Suspended { effect, given, ask: seq, payload: event.payload.clone(), alive };
+    Ok(())
+}
+
+pub(super) fn answered(state: &mut State, event: &Answered) -> Result<(), Misfit> {
+    let session = live(state)?.config.session.clone();
+    let call = open_call(state, event.call)?;
+    if call.owed_ask() != Some(event.effect) {
+        return Err("this was not asked");
+    }
+    call.step = match (&call.step, &event.answer) {
+        (Step::Asked { .. }, AnswerBody::Approve(approve)) => {
+            call.approved = true;
+            approve.arguments.iter().for_each(|arguments| call.revise(&session, arguments));
+            Step::Fresh
+        }
+        (Step::Asked { .. }, AnswerBody::Deny(deny)) => Step::Denied(deny.reason.clone()),
+        (Step::Suspended { effect, given, alive, .. }, AnswerBody::Value(value)) => {
+            call.answers.push(value.json.clone());
+            if *alive {
+                Step::Running { effect: *effect, given: *given }
+            } else {
+                Step::Ready { effect: *effect, begun: true }
+            }
+        }
+        _ => return Err("the answer does not fit the question"),
+    };
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! A goal begins, goes on, ends.
+
+use alloc::format;
+
+use super::notes::{ask, go_on, note, read_notes};
+use super::{Misfit, live};
+use crate::context::prompt::share;
+use crate::context::render;
+use crate::run::calls::{OpenCall, Step};
+use crate::run::closing::class;
+use crate::run::state::{Run, State, Tally};
+use crate::wire::event::{Ended, Resumed, Started, Status};
+use crate::wire::message::{Block, Class};
+use crate::wire::policy::{Config, Policy};
+
+pub(super) fn started(state: &mut State, seq: u64, event: &Started) -> Result<(), Misfit> {
+    if state.open_calls().next().is_some() {
+        return Err("calls of the goal before it are open");
+    }
+    let head = render::block_text(&Block::Head(render::head_block(&event.config)));
+    let goal = render::user_block(&render::goal_parts(&event.goal, &event.criteria));
+    let head_tokens = share(event.tokens, head.len(), head.len().saturating_add(goal.len()));
+    if is_other_head(state, &head, event.renderer) {
+        state.prompt.rehead(head, head_tokens);
+    } else {
+        state.prompt.reweigh_head(head_tokens);
+    }
+    leave_behind(state);
+    read_notes(state);
+    state.prompt.push(goal, event.tokens.saturating_sub(head_tokens));
+    state.run = Some(Run {
+        format: event.format,
+        renderer: event.renderer,
+        config: event.config.clone(),
+        tally: Tally::default(),
+        owed: Some(seq),
+        reply: None,
+        ended: None,
+    });
+    Ok(())
+}
+
+/// The model reads that the goal before was given up, so that it does not go on with it.
+fn leave_behind(state: &mut State) {
+    let status = match state.run.as_ref().map(|run| run.ended.as_ref().map(|ended| ended.status)) {
+        None | Some(Some(Status::Completed)) => return,
+        Some(Some(status)) => status.as_str(),
+        Some(None) => "interrupted",
+    };
+    note(state, format!("The goal before was not completed ({status}); a new one follows."));
+}
+
+fn is_other_head(state: &State, head: &str, renderer: u64) -> bool {
+    state.prompt.head() != head || state.run.as_ref().is_none_or(|run| run.renderer != renderer)
+}
+
+pub(super) fn resumed(state: &mut State, seq: u64, event: &Resumed) -> Result<(), Misfit> {
+    let head = render::block_text(&Block::Head(render::head_block(&event.config)));
+    if is_other_head(state, &head, event.renderer) {
+        let tokens = state.prompt.scaled_head(&head);
+        state.prompt.rehead(head, tokens);
+    }
+    let run = state.run.as_mut().ok_or("no goal was started")?;
+    let before = core::mem::replace(&mut run.config, event.config.clone());
+    (run.format, run.renderer, run.ended) = (event.format, event.renderer, None);
+    (run.tally.repairs, run.tally.blanks) = (0, 0);
+    if let Some(reply) = &mut run.reply {
+        reply.calls.iter_mut().for_each(|call| take_up(call, &before));
+    } else {
+        go_on(state);
+        ask(state, seq);
+    }
+    Ok(())
+}
+
+/// A call as another process finds it: what had not begun is judged anew, what was running goes by its class.
+fn take_up(call: &mut OpenCall, before: &Config) {
+    call.step = match core::mem::replace(&mut call.step, Step::Fresh) {
+        Step::Fresh | Step::Refused(_) | Step::Ready { begun: false, .. } => Step::Fresh,
+        Step::Running { .. } if class(before, &call.name) == Class::Once => Step::Lost,
+        Step::Running { effect, .. } => Step::Ready { effect, begun: true },
+        Step::Suspended { effect, given, ask, payload, .. } => {
+            Step::Suspended { effect, given, ask, payload, alive: false }
+        }
+        step @ (Step::Ready { begun: true, .. } | Step::Denied(_) | Step::Asked { .. }) => step,
+        step @ (Step::Lost | Step::Settled { .. }) => step,
+    };
+}
+
+/// Another policy: what was allowed by the one before and has not begun is judged again.
+pub(super) fn policy_changed(state: &mut State, policy: &Policy) -> Result<(), Misfit> {
+    let run = live(state)?;
+    run.config.policy = policy.clone();
+    for call in run.reply.iter_mut().flat_map(|reply| reply.calls.iter_mut()) {
+        if matches!(call.step, Step::Ready { begun: false, .. }) {
+            call.step = Step::Fresh;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn ended(state: &mut State, event: &Ended) -> Result<(), Misfit> {
+    let run = live(state)?;
+    if run.open_calls().next().is_some() {
+        return Err("calls are open");
+    }
+    (run.owed, run.reply, run.ended) = (None, None, Some(event.clone()));
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! The model replied.
+
+use alloc::vec::Vec;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::notes::{ask, note};
+use super::{Misfit, live};
+use crate::context::render;
+use crate::run::calls::OpenCall;
+use crate::run::limits::{Allowance, allowance};
+use crate::run::resolve::{Next, calls, next, speaks};
+use crate::run::state::{LastReply, Run, State, Tally};
+use crate::wire::event::{CallRef, Replied};
+use crate::wire::message::{RecordedPart, Usage};
+
+fn owed(run: &Run, effect: u64) -> Result<(), Misfit> {
+    if run.owed == Some(effect) { Ok(()) } else { Err("this model call is not owed") }
+}
+
+pub(super) fn replied(state: &mut State, seq: u64, event: &Replied) -> Result<(), Misfit> {
+    owed(live(state)?, event.effect)?;
+    let capped = match state.run.as_ref().map(|run| allowance(state, run)) {
+        Some(Allowance::Capped(_, stop)) => Some(stop),
+        _ => None,
+    };
+    let run = live(state)?;
+    let then = next(event, &run.tally, capped);
+    count(&mut run.tally, event, &then);
+    run.owed = None;
+    let session = run.config.session.clone();
+    keep(state, event);
+    if let Next::Again(message) = then {
+        message.into_iter().for_each(|text| note(state, text));
+        ask(state, seq);
+    } else {
+        let calls = recorded_calls(event, seq, &session);
+        live(state)?.reply = Some(LastReply { next: then, calls });
+    }
+    Ok(())
+}
+
+/// Adds a call of the model to the tally.
+fn count(tally: &mut Tally, event: &Replied, then: &Next) {
+    tally.turns = tally.turns.saturating_add(1);
+    add(&mut tally.usage, &event.usage);
+    tally.cost = tally.cost.saturating_add(event.cost.unwrap_or(0));
+    tally.unpriced |= event.cost.is_none();
+    tally.text.clear();
+    for part in &event.parts {
+        if let RecordedPart::Text(text) = part {
+            tally.text.push_str(&text.text);
+        }
+    }
+    match then {
+        Next::Again(Some(_)) if event.complete => tally.repairs = tally.repairs.saturating_add(1),
+        Next::Again(None) if event.complete => tally.blanks = tally.blanks.saturating_add(1),
+        _ => tally.blanks = 0,
+    }
+}
+
+fn add(sum: &mut Usage, usage: &Usage) {
+    sum.input = sum.input.saturating_add(usage.input);
+    sum.output = sum.output.saturating_add(usage.output);
+    sum.cached = sum.cached.saturating_add(usage.cached);
+    sum.cache_write = sum.cache_write.saturating_add(usage.cache_write);
+    sum.reasoning = sum.reasoning.saturating_add(usage.reasoning);
+}
+
+/// Puts what the model said into the prompt, if it said anything.
+fn keep(state: &mut State, event: &Replied) {
+    if !event.estimated && event.usage.input > 0 {
+        state.prompt.anchor(event.usage.input);
+    }
+    if speaks(&event.parts) || (event.complete && calls(&event.parts)) {
+        let block = render::assistant_block(&event.parts, event.complete, &event.dialect, &event.model);
+        state.prompt.push_assistant(block, event.tokens);
+    }
+    for part in &event.parts {
+        if let RecordedPart::Call(call) = part {
+            state.ids.insert(xxh3_64(call.id.as_bytes()));
+        }
+    }
+}
+
+fn recorded_calls(event: &Replied, reply: u64, session: &str) -> Vec<OpenCall> {
+    let calls = event.parts.iter().filter_map(|part| match part {
+        RecordedPart::Call(call) => Some(call),
+        _ => None,
+    });
+    (0..).zip(calls).map(|(index, call)| OpenCall::new(session, CallRef { reply, index }, call)).collect()
+}
+
+/// The model call that is owed, or the one whose shown part stands in the record before this.
+pub(super) fn failed(run: &Run, effect: u64) -> Result<(), Misfit> {
+    let recent = run.owed.is_some_and(|owed| effect <= owed);
+    if recent { Ok(()) } else { Err("no model call is owed") }
+}

@@ -1,0 +1,89 @@
+//! What follows from the state alone, one event at a time, until nothing does. A crash between two events loses nothing:
+//! the fold stands where it stood, and the same event follows.
+
+use super::calls::{OpenCall, Step};
+use super::closing::{Why, close, settle_by_step};
+use super::limits;
+use super::resolve::Next;
+use super::state::{Run, State};
+use crate::Millis;
+use crate::context::weigh::{Scale, Tokens};
+use crate::governance::{Call, Stage, View, Windows, judge};
+use crate::wire::event::{Begun, Event, Judged, Status};
+
+/// What *decide* may use beside the state.
+pub(crate) struct Desk<'a> {
+    pub(crate) tokens: &'a dyn Tokens,
+    pub(crate) stages: &'a [Stage],
+    pub(crate) windows: &'a mut Windows,
+}
+
+impl<'a> Desk<'a> {
+    pub(crate) fn scale<'b>(&self, model: &'b str) -> Scale<'b>
+    where
+        'a: 'b,
+    {
+        Scale { tokens: self.tokens, model }
+    }
+}
+
+/// The next event that follows from the state at `now`.
+pub(crate) fn follow(state: &State, desk: &mut Desk<'_>, now: i64) -> Option<Event> {
+    let run = state.run.as_ref().filter(|run| run.ended.is_none())?;
+    if let Some(Next::End(ended)) = run.reply.as_ref().map(|reply| &reply.next) {
+        let why = end_of_reply(ended.status, state, run, now);
+        return Some(close_next(run, why, desk).unwrap_or_else(|| Event::Ended(ended.clone())));
+    }
+    if let Some(stop) = limits::reached(state, run, now) {
+        return Some(close_next(run, Why::Limit(stop), desk).unwrap_or_else(|| Event::Ended(stop.ended())));
+    }
+    act(run, desk, now)
+}
+
+/// Calls of a reply that ends the goal: cut off with it, or kept out by the budget that cut it.
+fn end_of_reply(status: Status, state: &State, run: &Run, now: i64) -> Why {
+    let stop = limits::reached(state, run, now).filter(|stop| stop.status() == status);
+    stop.map_or(Why::Cut, Why::Limit)
+}
+
+fn close_next(run: &Run, why: Why, desk: &Desk<'_>) -> Option<Event> {
+    let scale = desk.scale(&run.config.model.id);
+    run.open_calls().next().map(|call| close(call, why, &run.config, &scale))
+}
+
+/// The next step of an open call: all are judged first, then settled where they cannot run, then begun.
+fn act(run: &Run, desk: &mut Desk<'_>, now: i64) -> Option<Event> {
+    if let Some((call, args)) = run.open_calls().find_map(fresh) {
+        return Some(pass(run, call, args, desk, now));
+    }
+    let scale = desk.scale(&run.config.model.id);
+    if let Some(settled) = run.open_calls().find_map(|call| settle_by_step(call, &scale)) {
+        return Some(settled);
+    }
+    begin(run)
+}
+
+fn fresh(call: &OpenCall) -> Option<(&OpenCall, &str)> {
+    match (&call.step, &call.args) {
+        (Step::Fresh, Ok(args)) => Some((call, args)),
+        _ => None,
+    }
+}
+
+fn pass(run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'_>, now: i64) -> Event {
+    let view = View { config: &run.config, turns: run.tally.turns };
+    let seen = Call { id: &call.id, name: &call.name, args, approved: call.approved };
+    let (verdict, trail) = judge(desk.stages, &view, &seen, desk.windows, Millis(now));
+    Event::Judged(Judged { call: call.at, verdict, trail })
+}
+
+fn begin(run: &Run) -> Option<Event> {
+    let running = run.open_calls().filter(|call| matches!(call.step, Step::Running { .. })).count();
+    if u64::try_from(running).unwrap_or(u64::MAX) >= run.config.limits.parallel {
+        return None;
+    }
+    run.open_calls().find_map(|call| match call.step {
+        Step::Ready { effect, .. } => Some(Event::Begun(Begun { call: call.at, effect })),
+        _ => None,
+    })
+}

@@ -1,0 +1,13 @@
+//! The run: the life cycle, what is decided, what is remembered, what is owed.
+
+pub mod calls;
+pub mod closing;
+pub(crate) mod decide;
+pub(crate) mod evolve;
+pub(crate) mod follow;
+pub mod limits;
+pub mod outcome;
+pub mod pending;
+pub mod phase;
+pub mod resolve;
+pub mod state;

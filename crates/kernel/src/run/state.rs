@@ -1,0 +1,128 @@
+//! The state: what the fold of the log comes to. Only *evolve* writes it.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::calls::OpenCall;
+use super::phase::Phase;
+use super::resolve::Next;
+use crate::context::prompt::Prompt;
+use crate::wire::event::{CallRef, Ended};
+use crate::wire::message::Usage;
+use crate::wire::policy::Config;
+
+/// The fold of a session's log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    pub(crate) next: u64,
+    pub(crate) at: i64,
+    pub(crate) run: Option<Run>,
+    pub(crate) prompt: Prompt,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) ids: BTreeSet<u64>,
+    pub(crate) heard: BTreeSet<Box<str>>,
+}
+
+/// The current goal and how far it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Run {
+    pub(crate) format: u64,
+    pub(crate) renderer: u64,
+    pub(crate) config: Config,
+    pub(crate) tally: Tally,
+    /// The CallModel that is owed.
+    pub(crate) owed: Option<u64>,
+    /// The last reply, while its calls are open or its end is due.
+    pub(crate) reply: Option<LastReply>,
+    pub(crate) ended: Option<Ended>,
+}
+
+/// What the current goal has used, over all its resumes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    pub(crate) turns: u64,
+    pub(crate) usage: Usage,
+    pub(crate) cost: u64,
+    pub(crate) unpriced: bool,
+    pub(crate) active_ms: u64,
+    pub(crate) repairs: u64,
+    pub(crate) blanks: u64,
+    pub(crate) text: String,
+}
+
+/// The last reply.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LastReply {
+    pub(crate) next: Next,
+    pub(crate) calls: Vec<OpenCall>,
+}
+
+/// Something for the model to read with its next call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) text: String,
+    pub(crate) tokens: u64,
+}
+
+impl State {
+    /// Where the run stands.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match &self.run {
+            None => Phase::Idle,
+            Some(run) => run.phase(),
+        }
+    }
+
+    /// The blocks of the current epoch.
+    #[must_use]
+    pub fn prompt(&self) -> &Prompt {
+        &self.prompt
+    }
+
+    /// Whether a call id was given out in this session. Ids are kept as hashes: a collision only costs a longer id.
+    pub(crate) fn knows(&self, id: &str) -> bool {
+        self.ids.contains(&xxh3_64(id.as_bytes()))
+    }
+
+    /// The calls of the last reply that have no result yet.
+    pub(crate) fn open_calls(&self) -> impl Iterator<Item = &OpenCall> {
+        self.run.iter().flat_map(Run::open_calls)
+    }
+}
+
+impl Run {
+    pub(crate) fn open_calls(&self) -> impl Iterator<Item = &OpenCall> {
+        self.reply.iter().flat_map(|reply| reply.calls.iter()).filter(|call| call.is_open())
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        if self.ended.is_some() {
+            return Phase::Ended;
+        }
+        if self.owed.is_some() {
+            return Phase::Thinking;
+        }
+        let mut open = self.open_calls().peekable();
+        if open.peek().is_some() && open.all(|call| call.is_parked(&self.config.attended)) {
+            return Phase::Waiting;
+        }
+        Phase::Acting
+    }
+
+    /// The open call of a name.
+    pub(crate) fn call_mut(&mut self, at: CallRef) -> Option<&mut OpenCall> {
+        let calls = self.reply.iter_mut().flat_map(|reply| reply.calls.iter_mut());
+        calls.filter(|call| call.is_open()).find(|call| call.at == at)
+    }
+
+    /// Active milliseconds of the goal at `now`, when the last record was at `at`.
+    pub(crate) fn active_ms(&self, at: i64, now: i64) -> u64 {
+        let running = matches!(self.phase(), Phase::Thinking | Phase::Acting);
+        let since = u64::try_from(now.saturating_sub(at)).unwrap_or(0);
+        self.tally.active_ms.saturating_add(if running { since } else { 0 })
+    }
+}

@@ -1,0 +1,26 @@
+//! The kernel's promises, as sentences.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    unreachable_pub,
+    reason = "a test fails by panicking"
+)]
+
+mod contract;
+mod layers;
+mod limits;
+mod log;
+mod prompts;
+mod questions;
+mod random;
+mod replies;
+mod resume;
+mod say;
+mod signals;
+mod stops;
+mod table;
+mod tools;
+mod world;

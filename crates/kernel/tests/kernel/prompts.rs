@@ -1,0 +1,82 @@
+//! The rendered prompt.
+
+use deepstrike_kernel::wire::input::{Input, Start};
+use deepstrike_kernel::wire::message::{Block, Class, Image, Part};
+
+use crate::say::*;
+use crate::world::World;
+
+#[test]
+fn the_first_two_blocks_are_the_head_and_the_goal_with_its_criteria() {
+    let mut config = config();
+    config.preload = vec!["one".into(), "two".into()];
+    let picture = Part::Image(Image { url: "http://x".into(), ..Image::default() });
+    let goal = vec![text("Do it."), picture];
+    let world = World::after([Input::Start(Start { goal, config, criteria: vec!["fast".into(), "good".into()] })]);
+    let tools = r#"{"name":"look","description":"does look","parameters":"{}","effect":"read"},{"name":"put","description":"does put","parameters":"{}","effect":"idempotent"},{"name":"write","description":"does write","parameters":"{}"}"#;
+    let head =
+        format!(r#"{{"type":"head","system_stable":"Be brief.","system_knowledge":"one\n\ntwo","tools":[{tools}]}}"#);
+    let user = r#"{"type":"user","parts":[{"type":"text","text":"Do it."},{"type":"image","url":"http://x"},{"type":"text","text":"Criteria:\n- fast\n- good"}]}"#;
+    let blocks = String::from_utf8(world.kernel.blocks(1, 0)).unwrap();
+    assert_eq!(blocks, format!("[{head},{user}]"));
+}
+
+#[test]
+fn blocks_are_given_from_where_the_host_stands_and_only_of_the_current_epoch() {
+    let world = World::after([start(), replies(0, vec![call_as("c", "look", "{}")])]);
+    let kernel = &world.kernel;
+    let tail = r#"[{"type":"assistant","parts":[{"type":"call","id":"c","name":"look","args_text":"{}"}]}]"#;
+    assert_eq!(String::from_utf8(kernel.blocks(1, 2)).unwrap(), tail);
+    for (epoch, from) in [(1, 3), (1, u64::MAX), (0, 0), (2, 0)] {
+        assert_eq!(kernel.blocks(epoch, from), b"[]");
+    }
+}
+
+#[test]
+fn the_order_in_which_tools_are_given_makes_no_difference() {
+    let mut turned = config();
+    turned.tools.reverse();
+    let worlds = [World::after([start()]), World::after([start_with(turned)])];
+    assert_eq!(worlds[0].call_model(), worlds[1].call_model());
+}
+
+#[test]
+fn other_tools_or_another_system_open_a_new_epoch_with_the_same_turns() {
+    let mut more = config();
+    more.tools.push(tool("add", Class::Read));
+    let mut other = config();
+    other.system = "Be long.".into();
+    for changed in [more, other] {
+        let mut world = World::after([start(), interrupt()]);
+        let turns = world.blocks().split_off(1);
+        world.take(resume_with(changed));
+        assert_eq!((world.kernel.epoch(), world.blocks().split_off(1)), (2, turns));
+        assert!(matches!(world.blocks()[0], Block::Head(_)));
+    }
+}
+
+#[test]
+fn the_same_options_stay_in_the_epoch() {
+    let world = World::after([start(), interrupt(), resume(), interrupt(), goal("More.")]);
+    assert_eq!(world.kernel.epoch(), 1);
+}
+
+#[test]
+fn the_digest_names_the_bytes_and_nothing_else() {
+    let world = World::after([start()]);
+    let call = world.call_model().unwrap();
+    let mut digest = 0;
+    for block in world.blocks() {
+        digest = xxhash_rust::xxh3::xxh3_64_with_seed(serde_json::to_string(&block).unwrap().as_bytes(), digest);
+    }
+    assert_eq!(call.digest, format!("{digest:016x}"));
+}
+
+#[test]
+fn reported_usage_replaces_our_count_of_the_prompt() {
+    let mut world = World::after([start()]);
+    let Input::Reply(mut reply) = replies(0, vec![call("look")]) else { panic!() };
+    reply.usage = Some(deepstrike_kernel::wire::message::Usage { input: 5_000, output: 10, ..Default::default() });
+    world.take(Input::Reply(reply));
+    assert!((5_000..5_100).contains(&world.kernel.state().prompt().tokens()));
+}

@@ -1,0 +1,114 @@
+//! The class `Kernel`: bytes in, bytes out, one lock.
+
+use std::sync::{Mutex, TryLockError};
+
+use deepstrike_kernel::{Corrupt as Damage, Kernel as Machine, Millis, Rejected as Refusal};
+use deepstrike_tokens::Embedded;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use serde::Serialize;
+
+use crate::fault::{Corrupt, KernelFault, Newer, Rejected, Stale, apart, broken};
+
+/// One session's state machine.
+#[pyclass(frozen, module = "deepstrike._kernel")]
+pub(crate) struct Kernel {
+    machine: Mutex<Machine>,
+}
+
+#[pymethods]
+impl Kernel {
+    #[new]
+    fn new() -> Self {
+        Self::around(Machine::new(Box::new(Embedded)))
+    }
+
+    /// The kernel that has lived through these records.
+    #[staticmethod]
+    fn replay(py: Python<'_>, records: Vec<PyBackedBytes>) -> PyResult<Self> {
+        apart(py, || Machine::replay(Box::new(Embedded), records.iter().map(|record| &**record)))?
+            .map(Self::around)
+            .map_err(|damage| unfolded(&damage))
+    }
+
+    /// Takes an input; the records it made.
+    fn accept(&self, py: Python<'_>, input: &[u8], now: i64) -> PyResult<Vec<Vec<u8>>> {
+        apart(py, || self.locked(|machine| machine.accept(input, Millis(now))))?.ok_or_else(broken)?.map_err(refused)
+    }
+
+    /// What is owed to the world, in id order.
+    #[pyo3(signature = (since = -1), text_signature = "($self, since=-1)")]
+    fn pending(&self, py: Python<'_>, since: i64) -> PyResult<Vec<u8>> {
+        self.read(py, |machine| json(&machine.pending(u64::try_from(since).ok())))
+    }
+
+    /// The prompt's blocks from `start` on.
+    fn blocks(&self, py: Python<'_>, epoch: u64, start: u64) -> PyResult<Vec<u8>> {
+        self.read(py, |machine| machine.blocks(epoch, start))
+    }
+
+    /// When the current goal runs out of time.
+    fn deadline(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.read(py, |machine| machine.deadline().map(|at| at.0))
+    }
+
+    /// How the current goal ended or parked.
+    fn outcome(&self, py: Python<'_>) -> PyResult<Option<Vec<u8>>> {
+        self.read(py, |machine| machine.outcome().map(|outcome| json(&outcome)))
+    }
+
+    #[getter]
+    fn phase(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.read(py, Machine::phase)
+    }
+
+    #[getter]
+    fn next_seq(&self, py: Python<'_>) -> PyResult<u64> {
+        self.read(py, Machine::next_seq)
+    }
+
+    #[getter]
+    fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
+        self.read(py, Machine::epoch)
+    }
+}
+
+impl Kernel {
+    fn around(machine: Machine) -> Self {
+        Self { machine: Mutex::new(machine) }
+    }
+
+    /// Waits for the lock. A panic inside leaves it poisoned: then the state is unknown, and every later call gets None.
+    fn locked<T>(&self, act: impl FnOnce(&mut Machine) -> T) -> Option<T> {
+        self.machine.lock().ok().map(|mut machine| act(&mut machine))
+    }
+
+    /// Looks at the machine. Only a look that has to wait for a running `accept` gives up the interpreter lock.
+    fn read<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&Machine) -> T + Send) -> PyResult<T> {
+        match self.machine.try_lock() {
+            Ok(machine) => Ok(look(&machine)),
+            Err(TryLockError::Poisoned(_)) => Err(broken()),
+            Err(TryLockError::WouldBlock) => apart(py, || self.locked(|machine| look(machine)))?.ok_or_else(broken),
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> PyErr {
+    match refusal {
+        Refusal::Stale { .. } => Stale::new_err(refusal.to_string()),
+        Refusal::Invalid(_) | Refusal::Refused { .. } => Rejected::new_err(refusal.to_string()),
+        Refusal::Broken(_) => KernelFault::new_err(refusal.to_string()),
+    }
+}
+
+fn unfolded(damage: &Damage) -> PyErr {
+    match damage {
+        Damage::UnknownKind { .. } | Damage::Newer { .. } => Newer::new_err(damage.to_string()),
+        _ => Corrupt::new_err(damage.to_string()),
+    }
+}
+
+/// Wire structs always serialize: their maps have string keys and nothing in them can fail.
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}

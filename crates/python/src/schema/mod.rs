@@ -1,0 +1,74 @@
+//! JSON-schema validation with bounds: no reference leaves the schema, patterns and steps are limited.
+
+mod steps;
+
+use std::fmt::Display;
+
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::fault::apart;
+
+/// Bytes of schema text.
+const SCHEMA_LIMIT: usize = 1 << 20;
+/// Bytes of document text.
+const DOCUMENT_LIMIT: usize = 32 << 20;
+/// Errors reported of one document; a model mends a few at a time.
+const ERRORS: usize = 16;
+/// Characters of one message; it may quote the document.
+const MESSAGE: usize = 400;
+/// Steps back that a pattern with lookaround may take; others run in linear time.
+const BACKTRACKING: usize = 100_000;
+/// Bytes of one compiled pattern.
+const PATTERN_SIZE: usize = 1 << 20;
+
+/// What is wrong with a document, by a schema; `ValueError` if the schema is.
+#[pyfunction]
+pub(crate) fn validate(py: Python<'_>, schema: &str, document: &str) -> PyResult<Vec<String>> {
+    apart(py, || check(schema, document))?.map_err(PyValueError::new_err)
+}
+
+fn check(schema: &str, document: &str) -> Result<Vec<String>, String> {
+    if schema.len() > SCHEMA_LIMIT {
+        return Err(format!("schema: longer than {SCHEMA_LIMIT} bytes"));
+    }
+    let schema: Value = serde_json::from_str(schema).map_err(|error| format!("schema: not JSON: {error}"))?;
+    let validator = compile(&schema)?;
+    if document.len() > DOCUMENT_LIMIT {
+        return Ok(vec![line("", &format!("longer than {DOCUMENT_LIMIT} bytes"))]);
+    }
+    let document: Value = match serde_json::from_str(document) {
+        Ok(document) => document,
+        Err(error) => return Ok(vec![line("", &format!("not JSON: {error}"))]),
+    };
+    steps::within_bounds(&schema, &document)?;
+    Ok(validator.iter_errors(&document).take(ERRORS).map(|error| told(&error)).collect())
+}
+
+fn compile(schema: &Value) -> Result<Validator, String> {
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(BACKTRACKING)
+        .size_limit(PATTERN_SIZE)
+        .dfa_size_limit(PATTERN_SIZE);
+    jsonschema::options()
+        .offline()
+        .with_pattern_options(patterns)
+        .build(schema)
+        .map_err(|error| format!("schema: {}", told(&error)))
+}
+
+fn told(error: &ValidationError<'_>) -> String {
+    line(error.instance_path().as_str(), error)
+}
+
+/// `path: message`; the path is a JSON pointer, "(root)" for the document itself.
+fn line(path: &str, message: &dyn Display) -> String {
+    let path = if path.is_empty() { "(root)" } else { path };
+    let text = format!("{path}: {message}");
+    match text.char_indices().nth(MESSAGE) {
+        Some((cut, _)) => format!("{}…", text.split_at(cut).0),
+        None => text,
+    }
+}

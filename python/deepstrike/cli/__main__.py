@@ -1,0 +1,5 @@
+"""`python -m deepstrike.cli` is the `deepstrike` command."""
+
+from deepstrike.cli import main
+
+main()

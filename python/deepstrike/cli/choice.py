@@ -1,0 +1,90 @@
+"""Which model a command talks to."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deepstrike.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deepstrike.cli.probe import LocalServer
+    from deepstrike.providers.base import LLMProvider
+
+KEYS = ("OPENAI_API_KEY",)
+"""The variables that hold a key this package can use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A model, how it is called, and why it is this one."""
+
+    name: str
+    why: str
+    provider: Callable[[], LLMProvider]
+
+
+def choose(model: str | None, base_url: str | None, local: Callable[[], list[LocalServer]]) -> Choice:
+    """The model that was asked for, else the first that there is.
+
+    `model` is `vendor:name` or `demo`. Without it: a configured address or key, a model server on this machine, the
+    demo model. `local` looks for such servers; it is asked only when nothing is configured. Raises `ConfigError` for a
+    vendor that is not known.
+    """
+    if model is not None:
+        return _asked_for(model, base_url)
+    if base_url is not None:
+        return Choice(f"the default model at {shown_address(base_url)}", "--base-url", lambda: _openai(None, base_url))
+    if address := os.environ.get("OPENAI_BASE_URL"):
+        return Choice(
+            f"the default model at {shown_address(address)}", "OPENAI_BASE_URL is set", lambda: _openai(None, None)
+        )
+    if os.environ.get("OPENAI_API_KEY"):
+        return Choice("openai's default model", "OPENAI_API_KEY is set", lambda: _openai(None, None))
+    if servers := local():
+        first = servers[0]
+        name = f"{first.models[0]} at {first.base_url}"
+        why = f"{first.name} runs on this machine"
+        return Choice(name, why, lambda: _openai(first.models[0], first.base_url))
+    return Choice("demo", "no key is set and no model server runs on this machine", _demo)
+
+
+def _asked_for(model: str, base_url: str | None) -> Choice:
+    vendor, _, name = model.partition(":")
+    if vendor == "demo" and base_url is not None:
+        raise ConfigError(
+            "the demo model is built in and has no address: leave out --base-url, or name another --model"
+        )
+    make = _VENDORS.get(vendor)
+    if make is None or (vendor != "demo" and not name):
+        raise ConfigError(
+            f"unknown model {model!r}: write vendor:name, with one of {', '.join(_VENDORS)} as the vendor"
+        )
+    return Choice(model, "--model", lambda: make(name, base_url))
+
+
+def _openai(name: str | None, base_url: str | None) -> LLMProvider:
+    from deepstrike.providers.openai import OpenAIProvider
+
+    if name is None:
+        return OpenAIProvider(base_url=base_url)
+    return OpenAIProvider(model=name, base_url=base_url)
+
+
+def _demo(_name: str | None = None, _base_url: str | None = None) -> LLMProvider:
+    from deepstrike.providers.demo import DemoProvider
+
+    return DemoProvider()
+
+
+_VENDORS: Mapping[str, Callable[[str, str | None], LLMProvider]] = {"openai": _openai, "demo": _demo}
+
+
+def shown_address(address: str) -> str:
+    """The address without a user name and password that may stand in it."""
+    scheme, mark, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"

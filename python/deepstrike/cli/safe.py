@@ -1,0 +1,36 @@
+"""Text from a model or a tool, made safe to show.
+
+Such text may hold control characters that move the cursor, retitle the window, hide or reorder what is read. They are
+shown as escapes instead of being obeyed.
+"""
+
+from __future__ import annotations
+
+_KEPT = (0x09, 0x0A)
+_CONTROLS = (
+    *(code for code in range(0x20) if code not in _KEPT),  # C0
+    *range(0x7F, 0xA0),  # DEL and C1
+    0x061C,  # marks, embeddings, overrides and isolates of bidirectional text
+    *range(0x200E, 0x2010),
+    *range(0x202A, 0x202F),
+    *range(0x2066, 0x206A),
+    *range(0x2028, 0x202A),  # line and paragraph separators
+    0xFEFF,
+    *range(0xD800, 0xE000),  # lone surrogates: no encoding takes them
+    *range(0xE0000, 0xE0080),  # tag characters: letters that nobody sees
+)
+_ESCAPES = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}" for code in _CONTROLS}
+
+
+def visible(text: str) -> str:
+    """`text` with every control character but tab and newline written as an escape; CR LF becomes a newline."""
+    if text.isascii() and text.isprintable():
+        return text
+    return text.replace("\r\n", "\n").translate(_ESCAPES)
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """`text` on one line of at most `limit` characters, made visible."""
+    words = " ".join(text[: limit * 4].split())
+    cut = len(words) > limit or len(text) > limit * 4
+    return visible(words[:limit]) + (" …" if cut else "")

@@ -1,0 +1,71 @@
+"""The clock of a run: wall time at process start plus what has elapsed since, so it never goes back.
+
+Only the drive loop and the transport read it. Tests put another one in place with `use_clock`
+(`deepstrike.testing.ManualClock` does), for everything that is started inside the `with` block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Timer(Protocol):
+    """A scheduled call."""
+
+    def cancel(self) -> None:
+        """Forget the call. Cancelling twice, or after it ran, does nothing."""
+
+
+class Clock(Protocol):
+    """What a run needs of time. All durations are seconds, `now_ms` is milliseconds since 1970."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch; never decreases."""
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        """Run `callback` on the running loop after `delay` seconds."""
+
+    async def sleep(self, delay: float) -> None:
+        """Wait `delay` seconds. Cancelling it ends the wait at once."""
+
+
+_WALL_AT_START = time.time() - time.monotonic()
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        return int((_WALL_AT_START + time.monotonic()) * 1000)
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(delay, callback)
+
+    async def sleep(self, delay: float) -> None:
+        await asyncio.sleep(delay)
+
+
+_SYSTEM = SystemClock()
+_current: ContextVar[Clock] = ContextVar("deepstrike_clock")
+
+
+def current_clock() -> Clock:
+    """The clock in force here: the system's, unless `use_clock` put another in place."""
+    return _current.get(_SYSTEM)
+
+
+@contextmanager
+def use_clock(clock: Clock) -> Iterator[None]:
+    """Put `clock` in force for everything started inside the block."""
+    token = _current.set(clock)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,149 @@
+"""One goal from its beginning to its result: opens the session, drives it, gives it back."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from deepstrike.clock import current_clock
+from deepstrike.drive import Drive
+from deepstrike.host.crew import Crew
+from deepstrike.host.inbox import Inbox
+from deepstrike.host.prompt import Prompt
+from deepstrike.host.session import JournalFailed, Session
+from deepstrike.providers.base import Provider
+from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
+from deepstrike.wire.input import Interrupt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deepstrike.execution.base import ExecutionPlane
+    from deepstrike.host.outbox import Outbox
+    from deepstrike.providers.base import LLMProvider
+    from deepstrike.sessions.base import SessionLog
+    from deepstrike.stream import Status
+    from deepstrike.wire.effect import Outcome
+    from deepstrike.wire.input import Start
+
+_MICRO = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a run is about, fixed before it begins."""
+
+    session_id: str
+    start: Start
+    extensions: Mapping[str, object]
+    provider: LLMProvider
+    plane: ExecutionPlane
+    log: SessionLog
+    agent_id: str | None
+    deps: object
+
+
+class Conduct:
+    """A run in progress. `perform` once; `interrupt` from anywhere."""
+
+    __slots__ = ("_inbox", "_task", "result")
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._inbox = Inbox()
+        self.result: RunResult | None = None
+
+    @property
+    def session_id(self) -> str:
+        """The session this run is on."""
+        return self._task.session_id
+
+    def interrupt(self, reason: str) -> None:
+        """End the run `user_abort`, from any thread."""
+        self._inbox.push_from_anywhere(Interrupt(reason))
+
+    async def perform(self, outbox: Outbox) -> RunResult:
+        """Pursue the goal; the result is also kept in `result`, even when this is cancelled on the way.
+
+        Raises what opening the session raises. The session is given back before the `DoneEvent` goes out.
+        """
+        clock = current_clock()
+        session = await Session.open(self._task.session_id, self._task.log, clock)
+        try:
+            session.configure(self._task.start.config)
+            crew = self._crew(session, outbox)
+            outcome = await Drive(session, crew, self._inbox, outbox, clock).run(self._task.start)
+            self.result = self._result(outcome)
+        except JournalFailed as error:
+            outbox.put(ErrorEvent(error.message, error.code, error.retryable))
+            self.result = self._lost(session, error)
+        except asyncio.CancelledError:
+            self.result = self._result(session.abandon())
+            raise
+        finally:
+            await session.close()
+        outbox.put(_done(self.result))
+        return self.result
+
+    def _crew(self, session: Session, outbox: Outbox) -> Crew:
+        task = self._task
+        source = ("", "")
+        if isinstance(task.provider, Provider):
+            source = (task.provider.dialect, task.provider.info.id)
+        return Crew(
+            session,
+            self._inbox,
+            outbox,
+            task.provider,
+            task.plane,
+            prompt=Prompt(),
+            extensions=task.extensions,
+            source=source,
+            agent_id=task.agent_id,
+            deps=task.deps,
+        )
+
+    def _lost(self, session: Session, error: JournalFailed) -> RunResult:
+        """The log is behind the kernel: the counters are the kernel's, the status is the log's failure."""
+        outcome = session.abandon()
+        return self._result(outcome, "error", error.message, error.code)
+
+    def _result(
+        self, outcome: Outcome, status: Status | None = None, message: str | None = None, code: str | None = None
+    ) -> RunResult:
+        return RunResult(
+            text=outcome.text,
+            output=None,
+            status=status if status is not None else cast("Status", outcome.status),
+            pending=outcome.pending,
+            iterations=outcome.turns,
+            usage=_usage(outcome),
+            total_tokens=outcome.input_tokens + outcome.output_tokens,
+            session_id=self._task.session_id,
+            error=message if message is not None else outcome.message or None,
+            code=code if code is not None else outcome.code or None,
+        )
+
+
+def _usage(outcome: Outcome) -> UsageEvent:
+    return UsageEvent(
+        outcome.input_tokens,
+        outcome.output_tokens,
+        outcome.cached_tokens,
+        outcome.cache_write_tokens,
+        outcome.reasoning_tokens,
+        outcome.cost / _MICRO if outcome.priced else None,
+    )
+
+
+def _done(result: RunResult) -> DoneEvent:
+    return DoneEvent(
+        result.iterations,
+        result.total_tokens,
+        result.status,
+        result.usage,
+        result.session_id,
+        None,
+        result.pending or None,
+    )

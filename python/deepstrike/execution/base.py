@@ -1,0 +1,45 @@
+"""Where tools run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from deepstrike.tools.context import ToolContext
+    from deepstrike.wire.message import ToolResult, ToolSpec, Validated
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One tool run. `args_text` is validated JSON; `show(delta, chunk)` streams what a generator tool yields.
+
+    `show` waits while the caller does not keep up.
+    """
+
+    name: str
+    args_text: str
+    context: ToolContext
+    show: Callable[[str, object | None], Awaitable[None]]
+
+
+class ExecutionPlane(Protocol):
+    """A set of tools and a place to run them. Governance, limits and the log stand in front of every plane."""
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as the model sees them."""
+
+    def validate(self, name: str, args_text: str) -> Validated:
+        """Check a call's arguments against the tool's schema, coercing what may be coerced. Never raises.
+
+        `Ok(None)` when the model's text is already the validated text; `Err` with kind `unknown_tool` (names what is
+        there) or `invalid_arguments` (names the parameter).
+        """
+
+    async def execute(self, invocation: Invocation) -> ToolResult:
+        """Run the tool. Every failure is a result with an `error_kind`, never an exception.
+
+        Cancelling stops an async tool and fences a sync one off; `CancelledError` then propagates.
+        """

@@ -1,0 +1,105 @@
+"""The tools of this process."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from typing import TYPE_CHECKING, Final
+
+from deepstrike.errors import ConfigError
+from deepstrike.tools.decorator import tool
+from deepstrike.tools.definition import Tool
+from deepstrike.tools.failures import failure
+from deepstrike.tools.running import run_tool
+from deepstrike.wire.message import Err
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deepstrike.execution.base import Invocation
+    from deepstrike.wire.message import ToolResult, ToolSpec, Validated
+
+MAX_LISTED: Final = 50
+"""So many names an error lists."""
+
+
+class LocalExecutionPlane:
+    """Tools that run in this process: async ones on the loop, sync ones in threads of our own.
+
+    Registering and unregistering is safe at any time and from any thread: runs see a change from their next look on.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tools: dict[str, Tool[..., object]] = {}
+        self._specs: tuple[ToolSpec, ...] | None = None
+
+    def register(self, *tools: Callable[..., object]) -> LocalExecutionPlane:
+        """Add tools; plain functions become tools as by `@tool`. Returns the plane.
+
+        Raises `ConfigError` for a second tool of the same name; then none of them is added.
+        """
+        with self._lock:
+            added = dict(self._tools)
+            for each in tools:
+                made: Tool[..., object] = each if isinstance(each, Tool) else tool(each)
+                if made.name in added:
+                    raise ConfigError(
+                        f"there is already a tool named {made.name!r}; unregister it first, or give another name: "
+                        "tool(name=…)(function)"
+                    )
+                added[made.name] = made
+            self._tools, self._specs = added, None
+        return self
+
+    def unregister(self, name: str) -> LocalExecutionPlane:
+        """Take a tool out; calls that already run go on. Returns the plane. Raises `ConfigError` if there is none."""
+        with self._lock:
+            if name not in self._tools:
+                raise ConfigError(self._unknown(name))
+            self._tools = {other: made for other, made in self._tools.items() if other != name}
+            self._specs = None
+        return self
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as the model sees them, sorted by name; the same object until something is registered.
+
+        Raises `ConfigError` if no schema can be made of a tool's signature.
+        """
+        specs = self._specs
+        if specs is None:
+            tools = self._tools
+            specs = tuple(tools[name].spec for name in sorted(tools))
+            with self._lock:
+                if self._tools is tools:
+                    self._specs = specs
+        return specs
+
+    def validate(self, name: str, args_text: str) -> Validated:
+        """Check a call's arguments; never raises (base.py)."""
+        made = self._tools.get(name)
+        if made is None:
+            return Err("unknown_tool", self._unknown(name))
+        try:
+            return made.check(args_text)
+        except ConfigError as error:  # a tool registered in mid-run whose schema cannot be made
+            return Err("invalid_arguments", error.message)
+
+    async def execute(self, invocation: Invocation) -> ToolResult:
+        """Run the tool; every failure is a result (base.py)."""
+        made = self._tools.get(invocation.name)
+        if made is None:
+            return failure("unknown_tool", self._unknown(invocation.name))
+        return await run_tool(made, invocation)
+
+    def _unknown(self, name: str) -> str:
+        """Says what there is, the nearest name first."""
+        names = sorted(self._tools)
+        if not names:
+            return f"there is no tool {name[:100]!r}; there are no tools at all"
+        nearest = difflib.get_close_matches(name[:100], names, n=3, cutoff=0.5)
+        listed = [*nearest, *(other for other in names if other not in nearest)]
+        more = len(listed) - MAX_LISTED
+        return f"there is no tool {name[:100]!r}; available: {', '.join(listed[:MAX_LISTED])}" + (
+            f" and {more} more" if more > 0 else ""
+        )

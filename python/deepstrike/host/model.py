@@ -1,0 +1,150 @@
+"""CallModel: ask the provider, show its answer as it comes, hand the whole reply to the kernel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+from deepstrike.errors import ProviderError, Truncated
+from deepstrike.providers.base import Artefact, Finish, ToolCall
+from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
+from deepstrike.text import well_formed
+from deepstrike.wire.input import Failure, Fault, Reply
+from deepstrike.wire.message import CallPart, Opaque, Text, Thinking, Usage
+
+if TYPE_CHECKING:
+    from deepstrike.execution.base import ExecutionPlane
+    from deepstrike.host.outbox import Outbox
+    from deepstrike.providers.base import LLMProvider, ModelEvent, ModelRequest
+    from deepstrike.wire.effect import CallModel
+    from deepstrike.wire.message import ReplyPart
+
+_CANCELLED_INSIDE = Fault("provider_error", "the provider's stream was cancelled from inside")
+_FINISHES = frozenset({"stop", "tool_calls", "length", "content_filter", "other"})
+
+
+class ModelCall:
+    """One model call in flight."""
+
+    __slots__ = (
+        "_dialect",
+        "_effect",
+        "_finish",
+        "_model",
+        "_outbox",
+        "_parts",
+        "_plane",
+        "_run",
+        "_stopping",
+        "_usage",
+    )
+
+    def __init__(self, effect: CallModel, plane: ExecutionPlane, outbox: Outbox, dialect: str, model: str) -> None:
+        self._effect = effect.id
+        self._plane = plane
+        self._outbox = outbox
+        self._dialect = dialect
+        self._model = model
+        self._parts: list[ReplyPart] = []
+        self._run: tuple[type[Text | Thinking], list[str]] | None = None
+        self._usage: Usage | None = None
+        self._finish: str | None = None
+        self._stopping = False
+
+    def stop(self, task: asyncio.Task[Reply | Failure | None]) -> None:
+        """Stop the call; its task then gives what was shown so far."""
+        self._stopping = True
+        task.cancel()
+
+    async def run(self, provider: LLMProvider, request: ModelRequest) -> Reply | Failure | None:
+        """The finished reply, what was shown of a failed or stopped one, or a failure. Never raises."""
+        try:
+            await self._stream(provider, request)
+        except asyncio.CancelledError:
+            # Only `stop` cancels this task; any other one was born inside the provider and is its failure.
+            return self._cut(None if self._stopping else _CANCELLED_INSIDE)
+        except ProviderError as error:
+            return self._cut(Fault(error.code, well_formed(error.message), error.retryable))
+        except Exception as error:
+            return self._cut(Fault("provider_error", well_formed(f"{type(error).__name__}: {error}")))
+        return self._whole()
+
+    async def _stream(self, provider: LLMProvider, request: ModelRequest) -> None:
+        events = provider.stream(request)
+        try:
+            async for event in events:
+                kind = type(event)
+                if kind is TextDelta or kind is ThinkingDelta:
+                    self._delta(event)  # type: ignore[arg-type]
+                    if self._outbox.full:
+                        await self._outbox.room()
+                else:
+                    self._other(event)
+        finally:
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
+        if self._finish is None:
+            raise Truncated("the model's stream ended without a finish reason: the answer is cut; try again")
+
+    def _delta(self, event: TextDelta | ThinkingDelta) -> None:
+        if not event.delta:
+            return
+        kind: type[Text | Thinking] = Text if type(event) is TextDelta else Thinking
+        if self._run is None or self._run[0] is not kind:
+            self._flush()
+            self._run = (kind, [])
+        self._run[1].append(event.delta)
+        self._outbox.put(event)
+
+    def _other(self, event: ModelEvent) -> None:
+        if isinstance(event, Usage):
+            self._usage = event
+        elif isinstance(event, Finish):
+            self._finish = event.reason if event.reason in _FINISHES else "other"
+        elif isinstance(event, RetryEvent):
+            self._forget()
+            self._outbox.put(event)
+        elif isinstance(event, ToolCall):
+            self._flush()
+            text = well_formed(event.arguments_text)
+            name = well_formed(event.name)
+            self._parts.append(CallPart(well_formed(event.id), name, text, self._plane.validate(name, text)))
+        elif isinstance(event, Artefact):
+            self._flush()
+            self._parts.append(Opaque(event.dialect, well_formed(event.text)))
+        else:
+            raise TypeError(f"a provider yielded {type(event).__name__}, which is no ModelEvent")
+
+    def _forget(self) -> None:
+        """A retry begins the answer anew; only thinking can have been shown before one."""
+        self._run, self._usage, self._finish = None, None, None
+        self._parts.clear()
+
+    def _flush(self) -> None:
+        if self._run is not None:
+            kind, pieces = self._run
+            self._parts.append(kind(well_formed("".join(pieces))))
+            self._run = None
+
+    def _whole(self) -> Reply:
+        self._flush()
+        if self._finish == "length":
+            self._drop_cut_call()
+        return Reply(self._effect, tuple(self._parts), self._finish or "other", self._dialect, self._model, self._usage)
+
+    def _drop_cut_call(self) -> None:
+        """Under `length` the call written last is cut, even when it parses (wire sheet 0.3)."""
+        for index in reversed(range(len(self._parts))):
+            if isinstance(self._parts[index], CallPart):
+                del self._parts[index]
+                return
+
+    def _cut(self, fault: Fault | None) -> Reply | Failure | None:
+        self._flush()
+        shown = tuple(part for part in self._parts if isinstance(part, Text))
+        if shown:
+            return Reply(
+                self._effect, shown, "interrupted", self._dialect, self._model, self._usage, complete=False, fault=fault
+            )
+        return None if fault is None else Failure(self._effect, fault)

@@ -1,0 +1,142 @@
+"""Records into the words of the stream."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from deepstrike.stream import (
+    ContextCompressedEvent,
+    ErrorEvent,
+    PermissionRequestEvent,
+    SignalEvent,
+    ToolCallEvent,
+    ToolDeniedEvent,
+    ToolResultEvent,
+    ToolSuspendEvent,
+    UsageEvent,
+)
+from deepstrike.wire.event import (
+    Ask,
+    CallRef,
+    Compressed,
+    Ended,
+    Judged,
+    Refuse,
+    Replied,
+    Settled,
+    SignalledEvent,
+    Suspended,
+)
+from deepstrike.wire.input import Fault
+from deepstrike.wire.message import Err, File, Image, Ok, RecordedCall, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from deepstrike.stream import StreamEvent
+    from deepstrike.wire.message import Part
+    from deepstrike.wire.record import Record
+
+_MICRO = 1_000_000
+
+
+class Narrator:
+    """Turns the records of one run into its events, in order. Remembers the calls of the newest reply."""
+
+    __slots__ = ("_calls", "_reply")
+
+    def __init__(self) -> None:
+        self._reply = -1
+        self._calls: list[RecordedCall] = []
+
+    def narrate(self, record: Record) -> Iterable[StreamEvent]:
+        """The events that one record means to the caller; most have one or none."""
+        event = record.event
+        match event:
+            case Replied():
+                return self._replied(record.seq, event)
+            case Settled():
+                return (self._settled(event),)
+            case Judged():
+                return self._judged(record.seq, event)
+            case Suspended():
+                call = self._call(event.call)
+                return (ToolSuspendEvent(call.id, call.name, str(record.seq), _value(event.payload)),)
+            case SignalledEvent():
+                return (SignalEvent(event.signal),)
+            case Compressed():
+                return (ContextCompressedEvent(event.stage, event.tokens_before, event.tokens, len(event.blocks)),)
+            case Ended(status="error", fault=Fault() as fault):
+                return (ErrorEvent(fault.message, fault.code, fault.retryable),)
+            case _:
+                return ()
+
+    def _judged(self, seq: int, event: Judged) -> Iterable[StreamEvent]:
+        match event.verdict:
+            case Refuse(stage=stage, reason=reason):
+                call = self._call(event.call)
+                return (ToolDeniedEvent(call.id, call.name, stage, reason),)
+            case Ask(reason=reason):
+                call = self._call(event.call)
+                return (PermissionRequestEvent(str(seq), call.id, call.name, _arguments(call), reason),)
+            case _:
+                return ()
+
+    def _replied(self, seq: int, event: Replied) -> Iterator[StreamEvent]:
+        self._reply = seq
+        self._calls = [part for part in event.parts if isinstance(part, RecordedCall)]
+        usage = event.usage
+        yield UsageEvent(
+            usage.input,
+            usage.output,
+            usage.cached,
+            usage.cache_write,
+            usage.reasoning,
+            None if event.cost is None else event.cost / _MICRO,
+        )
+        if event.complete:
+            for call in self._calls:
+                yield ToolCallEvent(call.id, call.name, _arguments(call))
+
+    def _settled(self, event: Settled) -> ToolResultEvent:
+        call = self._call(event.call)
+        kind = event.result.error_kind
+        return ToolResultEvent(call.id, text_of(event.result.parts), bool(kind), call.name, kind or None)
+
+    def _call(self, ref: CallRef) -> RecordedCall:
+        if ref.reply == self._reply and ref.index < len(self._calls):
+            return self._calls[ref.index]
+        return RecordedCall(id="", name="", args_text="", validated=Ok())
+
+
+def text_of(parts: tuple[Part, ...]) -> str:
+    """The text of content parts; anything else is named in brackets."""
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        return parts[0].text
+    return "\n".join(_word(part) for part in parts)
+
+
+def _word(part: Part) -> str:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, Image):
+        return f"[image {part.media_type or part.url}]"
+    if isinstance(part, File):
+        return f"[file {part.name or part.media_type}]"
+    raise AssertionError(part)
+
+
+def _arguments(call: RecordedCall) -> Mapping[str, object]:
+    validated = call.validated
+    text = call.args_text if isinstance(validated, Err) or validated.text is None else validated.text
+    value = _value(text) if text else {}
+    return value if isinstance(value, dict) else {}
+
+
+def _value(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value

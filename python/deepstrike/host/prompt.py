@@ -1,0 +1,82 @@
+"""The prompt as the host holds it: blocks pulled from the kernel, each only once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast, overload
+
+from deepstrike.providers.base import Memo, ModelRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deepstrike.kernel import Kernel
+    from deepstrike.wire.effect import CallModel
+    from deepstrike.wire.message import HeadBlock, Turn
+
+
+class Turns(Sequence["Turn"]):
+    """A read-only view of the first `length` turns of a list that only grows."""
+
+    __slots__ = ("_length", "_turns")
+
+    def __init__(self, turns: list[Turn], length: int) -> None:
+        self._turns = turns
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Turn: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Turn]: ...
+    def __getitem__(self, index: int | slice) -> Turn | Sequence[Turn]:
+        if isinstance(index, slice):
+            return [self._turns[i] for i in range(*index.indices(self._length))]
+        if index < 0:
+            index += self._length
+        if not 0 <= index < self._length:
+            raise IndexError(f"turn {index} of {self._length}")
+        return self._turns[index]
+
+
+class Prompt:
+    """Pulls what it lacks of an epoch and keeps what the provider's encoder kept."""
+
+    __slots__ = ("_epoch", "_head", "_memo", "_turns")
+
+    def __init__(self) -> None:
+        self._epoch = -1
+        self._head: HeadBlock | None = None
+        self._turns: list[Turn] = []
+        self._memo = Memo()
+
+    def request(self, kernel: Kernel, effect: CallModel, extensions: Mapping[str, object]) -> ModelRequest:
+        """The request that `effect` asks for."""
+        head = self._pull(kernel, effect)
+        return ModelRequest(
+            head.system_stable,
+            head.system_knowledge,
+            Turns(self._turns, effect.len - 1),
+            head.tools,
+            extensions,
+            _lower(effect.max_output, extensions.get("max_output_tokens")),
+            effect.epoch,
+            self._memo,
+        )
+
+    def _pull(self, kernel: Kernel, effect: CallModel) -> HeadBlock:
+        if effect.epoch != self._epoch or self._head is None:
+            blocks = kernel.blocks(effect.epoch, 0)
+            self._head = cast("HeadBlock", blocks[0])
+            self._epoch, self._turns, self._memo = effect.epoch, cast("list[Turn]", blocks[1:]), Memo()
+        elif effect.len - 1 > len(self._turns):
+            self._turns.extend(cast("list[Turn]", kernel.blocks(effect.epoch, len(self._turns) + 1)))
+        return self._head
+
+
+def _lower(budget: int | None, asked: object) -> int | None:
+    if budget is not None and isinstance(asked, int):
+        return min(budget, asked)
+    return budget

@@ -1,0 +1,144 @@
+"""One session while a run is live on it: the kernel, and the log that is written before anything is acted on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from deepstrike.errors import CorruptLog, DeepStrikeError, SessionError
+from deepstrike.kernel import Corrupt, Kernel, decode_record, encode_input
+from deepstrike.wire.input import Interrupt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deepstrike.clock import Clock
+    from deepstrike.sessions.base import SessionLog
+    from deepstrike.wire.effect import Outcome
+    from deepstrike.wire.input import Input
+    from deepstrike.wire.policy import Config
+    from deepstrike.wire.record import Record
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Above this many bytes, counting and folding leave the event loop (kernel.md, Loops and threads).
+OFF_LOOP_BYTES = 256 * 1024
+
+
+class JournalFailed(DeepStrikeError):
+    """The log could not be written: this kernel has ended, the log holds all that was acted on."""
+
+    default_code = "session_log"
+
+
+class Session:
+    """Owns the session in the log from `open` to `close`. Not for use by two tasks at once."""
+
+    __slots__ = ("_clock", "_log", "_next_seq", "_owner", "id", "kernel", "model", "result_share")
+
+    def __init__(self, session_id: str, log: SessionLog, owner: str, kernel: Kernel, clock: Clock) -> None:
+        self.id = session_id
+        self.kernel = kernel
+        self.model = ""
+        self.result_share = 0
+        self._log = log
+        self._owner = owner
+        self._clock = clock
+        self._next_seq = kernel.next_seq
+
+    @classmethod
+    async def open(cls, session_id: str, log: SessionLog, clock: Clock) -> Session:
+        """Acquire the session and fold its log. Raises `SessionBusy`, `CorruptLog` and whatever the log raises."""
+        owner = await log.acquire(session_id)
+        try:
+            records = await log.read(session_id)
+            kernel = await _off_loop(sum(map(len, records)), _fold, session_id, records)
+        except BaseException:
+            await log.release(session_id, owner)
+            raise
+        return cls(session_id, log, owner, kernel, clock)
+
+    async def close(self) -> None:
+        """Give the session back."""
+        await self._log.release(self.id, self._owner)
+
+    def configure(self, config: Config) -> None:
+        """Take the model and the share of the window that one tool result may fill from these options."""
+        self.model = config.model.id
+        self.result_share = max(1, config.limits.window // 4)
+
+    async def accept(self, item: Input) -> list[Record]:
+        """Hand an input to the kernel and append what it remembers; only then may anybody act on it.
+
+        Raises what the kernel raises for an input it does not take (nothing has changed then), `JournalFailed` when
+        the log does not take the records.
+        """
+        data = encode_input(item)
+        if len(data) <= OFF_LOOP_BYTES:
+            return await self._append(self.kernel.accept_encoded(data, self._clock.now_ms()))
+        # Cancelling must not part what the kernel took from what the log holds.
+        work = asyncio.create_task(self._accept_in_thread(data))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.wait([work])
+            raise
+
+    async def _accept_in_thread(self, data: bytes) -> list[Record]:
+        return await self._append(await asyncio.to_thread(self.kernel.accept_encoded, data, self._clock.now_ms()))
+
+    def abandon(self) -> Outcome:
+        """How things stood, for a run whose log cannot be written further: the log does not hear of this end."""
+        outcome = self.kernel.outcome()
+        if outcome is None:
+            self.kernel.accept_encoded(encode_input(Interrupt("abandoned")), self._clock.now_ms())
+            outcome = self.kernel.outcome()
+        if outcome is None:
+            raise SessionError(f"session {self.id!r}: no goal was begun")
+        return outcome
+
+    async def put_blob(self, data: bytes) -> str:
+        """Keep `data` beside the log."""
+        return await self._log.put_blob(self.id, data)
+
+    async def off_loop(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`work(*args)`, in a thread where `size` bytes would hold the loop too long."""
+        return await _off_loop(size, work, *args, **kwargs)
+
+    async def _append(self, batch: list[bytes]) -> list[Record]:
+        if batch:
+            try:
+                await self._log.append(self.id, batch, self._next_seq, owner=self._owner)
+            except asyncio.CancelledError:
+                await self._finish_append(batch)
+                raise
+            except DeepStrikeError as error:
+                raise JournalFailed(error.message, code=error.code, retryable=error.retryable) from error
+            except Exception as error:
+                raise JournalFailed(f"the session log failed: {type(error).__name__}: {error}") from error
+            self._next_seq += len(batch)
+        return [decode_record(line) for line in batch]
+
+    async def _finish_append(self, batch: list[bytes]) -> None:
+        """A cancelled append left the batch whole or absent: make it whole, the kernel has taken it."""
+        if await self._log.latest_seq(self.id) < self._next_seq:
+            await self._log.append(self.id, batch, self._next_seq, owner=self._owner)
+        self._next_seq += len(batch)
+
+
+async def _off_loop(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    if size <= OFF_LOOP_BYTES:
+        return work(*args, **kwargs)
+    return await asyncio.to_thread(work, *args, **kwargs)
+
+
+def _fold(session_id: str, records: list[bytes]) -> Kernel:
+    if not records:
+        return Kernel()
+    try:
+        return Kernel.replay(records)
+    except Corrupt as error:
+        raise CorruptLog(f"session {session_id!r}: {error}") from error
+    except ValueError as error:
+        raise SessionError(f"session {session_id!r}: {error}") from error

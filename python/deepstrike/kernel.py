@@ -1,0 +1,132 @@
+"""The kernel with typed inputs and outputs; the only importer of the native module."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from deepstrike._version import __version__
+from deepstrike.records import decode_record
+from deepstrike.wire.effect import Effect, Outcome
+from deepstrike.wire.message import Block
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepstrike.wire.input import Input
+
+_REMEDY = (
+    "Build it in the checkout with `make build` (or `maturin develop --release`), or install a wheel made for this "
+    "platform with `pip install .`."
+)
+
+try:
+    from deepstrike import _kernel
+except ImportError as error:
+    raise ImportError(
+        f"deepstrike's native module deepstrike._kernel is missing or does not load: {error}. {_REMEDY}"
+    ) from error
+
+if _kernel.__version__ != __version__:
+    raise ImportError(
+        f"deepstrike is {__version__} but its native module deepstrike._kernel is {_kernel.__version__}. {_REMEDY}"
+    )
+
+__all__ = [
+    "FORMAT",
+    "RENDERER",
+    "Corrupt",
+    "Kernel",
+    "KernelFault",
+    "Rejected",
+    "Stale",
+    "clip",
+    "count",
+    "decode_record",
+    "encode_input",
+    "validate",
+]
+
+FORMAT = _kernel.FORMAT
+"""Version of the log's words, as `Started` and `Resumed` record it."""
+RENDERER = _kernel.RENDERER
+"""Version of the prompt rendering; digests are compared only between equal ones."""
+Corrupt = _kernel.Corrupt
+KernelFault = _kernel.KernelFault
+Rejected = _kernel.Rejected
+Stale = _kernel.Stale
+clip = _kernel.clip
+count = _kernel.count
+validate = _kernel.validate
+
+encode_input = msgspec.json.Encoder().encode
+"""An input as the JSON that `accept` takes. Raises `UnicodeEncodeError` on a lone surrogate."""
+_effects = msgspec.json.Decoder(list[Effect]).decode
+_blocks = msgspec.json.Decoder(list[Block]).decode
+_outcome = msgspec.json.Decoder(Outcome).decode
+
+
+class Kernel:
+    """One session's state machine: typed inputs in, records and effects out.
+
+    It does no I/O and reads no clock. An object may be used from several threads. Any method may raise `KernelFault`
+    after a defect in the native module; then resume the session from its log.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self) -> None:
+        """A session without records."""
+        self._native = _kernel.Kernel()
+
+    @classmethod
+    def replay(cls, records: Sequence[bytes]) -> Kernel:
+        """The kernel that has lived through `records`, from seq 0 on. Raises `Corrupt` or `Newer`."""
+        kernel = cls.__new__(cls)
+        kernel._native = _kernel.Kernel.replay(records)
+        return kernel
+
+    def accept(self, input: Input, now: int) -> list[bytes]:  # noqa: A002 (the kernel's word for it)
+        """Takes `input` at `now` (milliseconds since the epoch); the records it made, as the log keeps them.
+
+        `decode_record` reads one. Raises `Stale` for the answer to an effect no longer owed, `Rejected` for an input
+        that is not possible; nothing has changed then. A lone surrogate in a text raises `UnicodeEncodeError`.
+        """
+        return self._native.accept(encode_input(input), now)
+
+    def accept_encoded(self, input: bytes, now: int) -> list[bytes]:  # noqa: A002
+        """`accept` for an input that `encode_input` has encoded already: its size tells whether it needs a thread."""
+        return self._native.accept(input, now)
+
+    def pending(self, since: int = -1) -> list[Effect]:
+        """The effects owed to the world with an id above `since`, in id order."""
+        return _effects(self._native.pending(since))
+
+    def blocks(self, epoch: int, start: int) -> list[Block]:
+        """The prompt's blocks of `epoch` from index `start` on."""
+        return _blocks(self._native.blocks(epoch, start))
+
+    def deadline(self) -> int | None:
+        """When the current goal runs out of active time, in milliseconds since the epoch; None without a limit."""
+        return self._native.deadline()
+
+    def outcome(self) -> Outcome | None:
+        """How the current goal ended or parked; None while it runs."""
+        outcome = self._native.outcome()
+        return None if outcome is None else _outcome(outcome)
+
+    @property
+    def phase(self) -> str:
+        """One of idle, thinking, acting, waiting, ended."""
+        return self._native.phase
+
+    @property
+    def next_seq(self) -> int:
+        """The seq that the next record will get."""
+        return self._native.next_seq
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the prompt is in."""
+        return self._native.epoch

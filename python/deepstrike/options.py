@@ -1,0 +1,144 @@
+"""What a runner is built from. Wrong values raise `ConfigError` here, never in mid-run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from deepstrike.errors import ConfigError
+from deepstrike.execution.local import LocalExecutionPlane
+from deepstrike.providers.base import ModelInfo, Provider
+from deepstrike.sessions.memory import InMemorySessionLog
+from deepstrike.wire.policy import Limits, Model
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepstrike.execution.base import ExecutionPlane
+    from deepstrike.providers.base import LLMProvider
+    from deepstrike.sessions.base import SessionLog
+
+_UNKNOWN_MODEL = ModelInfo(id="")
+_MICRO = 1_000_000
+
+
+@dataclass(kw_only=True)
+class RuntimeOptions:
+    """Options of a `RuntimeRunner`.
+
+    provider: the model service, any object with `stream(request)`.
+    session_log: where sessions are kept; None means in memory.
+    execution_plane: the tools; None means an empty local plane.
+    max_tokens: the context window in tokens, never sent as an output limit; None means the model's window from the
+        model table, 32 000 where that is unknown.
+    max_turns: how many model calls one goal may take.
+    max_total_tokens, max_cost_usd: budgets of one goal (status `token_budget`); the cost needs a price in the model
+        table. None means no limit.
+    timeout_ms: active time of one goal in milliseconds (status `timeout`); None means no limit.
+    extensions: sampling and provider fields. One that the provider does not know raises, one that the model refuses is
+        dropped with a warning. `max_output_tokens` is the output limit.
+    system_prompt, initial_memory: slots 1 and 2 of the context.
+    agent_id: a name for this agent, seen by tools as `ToolContext.agent_id`.
+    max_parallel_tools: how many tools of one run may run at once.
+
+    Raises `ConfigError` (a `ValueError`) that names the field and the remedy.
+    """
+
+    provider: LLMProvider
+    session_log: SessionLog | None = None
+    execution_plane: ExecutionPlane | None = None
+    max_tokens: int | None = None
+    max_turns: int = 25
+    timeout_ms: int | None = None
+    extensions: Mapping[str, object] = field(default_factory=dict)
+    system_prompt: str = ""
+    initial_memory: Sequence[str] = ()
+    agent_id: str | None = None
+    max_total_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_parallel_tools: int = 8
+
+    def __post_init__(self) -> None:
+        _require_stream(self.provider)
+        for name in ("max_turns", "max_parallel_tools"):
+            _require_positive(name, getattr(self, name))
+        for name in ("max_tokens", "timeout_ms", "max_total_tokens"):
+            if getattr(self, name) is not None:
+                _require_positive(name, getattr(self, name))
+        if isinstance(self.initial_memory, str):
+            raise ConfigError("initial_memory is a list of texts, not one string: write initial_memory=[…]")
+        self.admit({})
+        self.limits(self.extensions)
+
+    def log(self) -> SessionLog:
+        """The session log, a fresh one in memory where none was given."""
+        return InMemorySessionLog() if self.session_log is None else self.session_log
+
+    def plane(self) -> ExecutionPlane:
+        """The execution plane, an empty local one where none was given."""
+        return LocalExecutionPlane() if self.execution_plane is None else self.execution_plane
+
+    def model_info(self) -> ModelInfo:
+        """What is known of the provider's model."""
+        return self.provider.info if isinstance(self.provider, Provider) else _UNKNOWN_MODEL
+
+    def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
+        """The extensions of one run: the options' own with `extensions` over them, as the provider admits them."""
+        merged = {**self.extensions, **extensions}
+        if isinstance(self.provider, Provider):
+            return self.provider.admit(merged)
+        return merged
+
+    def model(self) -> Model:
+        """The model as the kernel sees it."""
+        info = self.model_info()
+        return Model(id=info.id, price=info.price)
+
+    def limits(self, extensions: Mapping[str, object]) -> Limits:
+        """The limits as the kernel sees them, with the output reserve by these extensions."""
+        info = self.model_info()
+        window = self.max_tokens if self.max_tokens is not None else info.window
+        return Limits(
+            max_turns=self.max_turns,
+            window=window,
+            reserve=_reserve(extensions.get("max_output_tokens"), info.max_output, window),
+            parallel=self.max_parallel_tools,
+            max_total_tokens=self.max_total_tokens,
+            max_cost=_micro_dollars(self.max_cost_usd, info),
+            timeout_ms=self.timeout_ms,
+        )
+
+
+def _require_stream(provider: object) -> None:
+    if not callable(getattr(provider, "stream", None)):
+        raise ConfigError(f"provider must have a method stream(request); {type(provider).__name__} has none")
+
+
+def _require_positive(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(f"{name} must be a whole number, not {type(value).__name__}")
+    if not 0 < value < 2**53:
+        raise ConfigError(f"{name} must be at least 1, not {value}")
+
+
+def _reserve(asked: object, known: int | None, window: int) -> int:
+    if asked is not None:
+        _require_positive("extensions['max_output_tokens']", asked)
+    quarter = max(1, window // 4)
+    if isinstance(asked, int):
+        return min(asked, quarter)
+    return quarter if known is None else min(known, quarter)
+
+
+def _micro_dollars(limit: float | None, info: ModelInfo) -> int | None:
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < 1e9:
+        raise ConfigError(f"max_cost_usd must be a positive number of dollars, not {limit!r}")
+    if info.price is None:
+        name = f"model {info.id!r}" if info.id else "this provider's model"
+        raise ConfigError(
+            f"max_cost_usd needs a price, and the model table has none for {name}: register one "
+            "(deepstrike.providers.models.register) or use max_total_tokens"
+        )
+    return max(1, round(limit * _MICRO))

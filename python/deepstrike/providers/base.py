@@ -1,0 +1,133 @@
+"""What a model service looks like to a run.
+
+A provider of one's own needs one method:
+
+    class Echo:
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            yield TextDelta("hello")
+            yield Usage(input=3, output=1)
+            yield Finish("stop")
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
+from deepstrike.wire.message import Usage
+from deepstrike.wire.policy import Price
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from deepstrike.wire.message import ToolSpec, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A whole tool call; `arguments_text` is JSON as the model wrote it. `id` may be empty or repeat."""
+
+    id: str
+    name: str
+    arguments_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """Something that must be replayed byte-exact to the same dialect; `text` is JSON text."""
+
+    dialect: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Why the model stopped: `stop`, `tool_calls`, `length`, `content_filter` or `other`.
+
+    Under `length` the last tool call counts as cut and is never run.
+    """
+
+    reason: str
+
+
+ModelEvent = TextDelta | ThinkingDelta | ToolCall | Artefact | Usage | Finish | RetryEvent
+
+
+class Memo:
+    """What an encoder keeps between the requests of one epoch, so that a request costs O(new bytes).
+
+    A run owns one for each provider and epoch; it is empty at first. `turns` counts the turns whose encoding is in
+    `body`; `head` is whatever the dialect encoded of slots 1 and 2 and the tools.
+    """
+
+    __slots__ = ("body", "head", "turns")
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.head = b""
+        self.body = bytearray()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call: the four slots, the tools, the sampling and provider fields of this run.
+
+    `turns[0]` is the task state, the rest is history; within an epoch the sequence only grows. `max_output` is the
+    output limit in tokens, None where none must be sent. `epoch` changes when the prefix was rewritten.
+    """
+
+    system_stable: str
+    system_knowledge: str
+    turns: Sequence[Turn]
+    tools: tuple[ToolSpec, ...]
+    extensions: Mapping[str, object]
+    max_output: int | None = None
+    epoch: int = 0
+    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
+
+
+class LLMProvider(Protocol):
+    """The protocol for a model service: one method.
+
+    `stream` is an async generator. It raises a `ProviderError` when the call fails; ending without `Finish` counts as
+    `Truncated`. It is closed or cancelled when the run stops and must then let go of its connection.
+    """
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask the model and yield its answer as it comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What the model table knows: window and output limit in tokens, price, what the model refuses.
+
+    `refuses` names extensions that the service answers with an error; they are dropped with a warning.
+    """
+
+    id: str
+    window: int = 32_000
+    max_output: int | None = None
+    price: Price | None = None
+    reasoning: bool = False
+    refuses: frozenset[str] = frozenset()
+
+
+class Provider(ABC):
+    """Base of the providers that know their model: `info` and `dialect` fill in what options leave open."""
+
+    dialect: str
+    info: ModelInfo
+
+    @abstractmethod
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """See `LLMProvider.stream`."""
+
+    def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
+        """The extensions that may be sent: an unknown one raises `ConfigError`, a refused one is dropped with a warning."""
+        return extensions
+
+    async def aclose(self) -> None:
+        """Close what this provider opened on the running loop. It may be used again afterwards."""
+        return

@@ -1,0 +1,40 @@
+"""What a dialect is made of, so that the network code serves every one of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepstrike.providers.base import ModelEvent
+
+
+class Reader(Protocol):
+    """Cuts a body into event payloads."""
+
+    def push(self, data: bytes) -> list[bytes]:
+        """The payloads that `data` completes, in order."""
+
+    def close(self) -> list[bytes]:
+        """The payload that was still open when the body ended, if there is one."""
+
+
+class Decoder(Protocol):
+    """Turns the payloads of one answer into model events. Made anew for every try."""
+
+    @property
+    def done(self) -> bool:
+        """The end marker was seen: nothing of interest follows."""
+
+    def feed(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
+        """The events of these payloads. Raises a `ProviderError` for an error inside the stream."""
+
+    def feed_last(self, payload: bytes) -> list[ModelEvent]:
+        """As `feed`, for a payload that the end of the body may have cut: one that is not whole is passed over."""
+
+    def feed_whole(self, body: bytes) -> list[ModelEvent] | None:
+        """The events of an answer that came in one piece although a stream was asked for; None if it is no answer."""
+
+    def end(self) -> list[ModelEvent]:
+        """What is only known at the end: calls, usage, the finish. Raises `Truncated` when no finish reason came."""

@@ -1,0 +1,200 @@
+"""Chat completion chunks → model events."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from deepstrike.errors import Overloaded, ProviderError, Truncated
+from deepstrike.providers.base import Finish, ModelEvent
+from deepstrike.providers.dialects.chat_calls import CallPieces
+from deepstrike.providers.dialects.chat_usage import read_usage
+from deepstrike.providers.dialects.chat_wire import Choice, Chunk, ContentPart, Delta, decode_chunk, is_given
+from deepstrike.providers.faults import stream_fault
+from deepstrike.stream import TextDelta, ThinkingDelta
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepstrike.providers.redact import Mask
+    from deepstrike.wire.message import Usage
+
+_log = logging.getLogger("deepstrike.providers")
+
+# Ours for every word that a service of this dialect is known to say (wire reference, 10.3).
+FINISH = {
+    "stop": "stop",
+    "eos": "stop",
+    "stop_sequence": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "sensitive": "content_filter",
+}
+_FAILED = frozenset({"error", "insufficient_system_resource", "network_error"})
+_SHOWN_BYTES = 200
+
+
+class ChatDecoder:
+    """Reads one answer.
+
+    `names` maps wire names of tools back to their own. `reasoning_in_output` says how the service counts. With
+    `expose_reasoning` off no `ThinkingDelta` is made. `mask` hides keys in what is logged or raised.
+    """
+
+    __slots__ = (
+        "_calls",
+        "_damaged",
+        "_expose",
+        "_finish",
+        "_mask",
+        "_names",
+        "_reasoning_in_output",
+        "_said",
+        "_usage",
+        "done",
+    )
+
+    def __init__(
+        self, names: Mapping[str, str], mask: Mask, *, reasoning_in_output: bool = True, expose_reasoning: bool = True
+    ) -> None:
+        self.done = False
+        self._names = names
+        self._mask = mask
+        self._reasoning_in_output = reasoning_in_output
+        self._expose = expose_reasoning
+        self._calls = CallPieces()
+        self._damaged = False
+        self._finish: str | None = None
+        self._said = False
+        self._usage: Usage | None = None
+
+    def feed(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
+        """The events of these payloads, in order."""
+        out: list[ModelEvent] = []
+        for payload in payloads:
+            try:
+                chunk = decode_chunk(payload)
+            except msgspec.DecodeError as fault:  # noqa: PERF203 (costs nothing where nothing is raised)
+                self._odd(payload, fault)
+            else:
+                self._chunk(chunk, payload, out)
+        return out
+
+    def feed_last(self, payload: bytes) -> list[ModelEvent]:
+        """As `feed`, unless the payload is not whole."""
+        if payload.strip() != b"[DONE]":
+            try:
+                msgspec.json.decode(payload)
+            except msgspec.DecodeError:
+                return []
+        return self.feed([payload])
+
+    def feed_whole(self, body: bytes) -> list[ModelEvent] | None:
+        """The events of a `chat.completion` object; None for anything else."""
+        try:
+            chunk = decode_chunk(body)
+        except msgspec.DecodeError:
+            return None
+        if not chunk.choices and not is_given(chunk.error):
+            return None
+        out: list[ModelEvent] = []
+        self._chunk(chunk, body, out)
+        return out
+
+    def end(self) -> list[ModelEvent]:
+        """Calls, usage and finish."""
+        if self._finish is None:
+            raise Truncated(
+                "the stream ended without a finish reason: the answer was cut on its way; ask again",
+            )
+        if self._damaged and self._calls:
+            raise ProviderError(
+                "a part of the stream was not JSON, so its tool calls cannot be trusted; ask again",
+                code="bad_stream",
+                retryable=True,
+            )
+        out: list[ModelEvent] = [*self._calls.finish(self._finish == "length", self._names)]
+        if self._usage is not None:
+            out.append(self._usage)
+        out.append(Finish(self._finish))
+        return out
+
+    def _chunk(self, chunk: Chunk, payload: bytes, out: list[ModelEvent]) -> None:
+        for choice in chunk.choices or ():
+            if not choice.index:  # with n > 1 the other answers are interleaved; only the first is ours
+                self._choice(choice, out)
+        if chunk.usage:
+            self._count(chunk.usage)
+        if chunk.error and is_given(chunk.error):
+            raise stream_fault(payload, self._mask)
+
+    def _choice(self, choice: Choice, out: list[ModelEvent]) -> None:
+        delta = choice.delta
+        if delta is None and choice.message is not None and not self._said and not self._calls:
+            delta = choice.message  # behind deltas it only repeats them (MiniMax)
+        if delta is not None:
+            self._delta(delta, out)
+        if choice.finish_reason is not None:
+            self._end(choice.finish_reason)
+        if choice.usage:
+            self._count(choice.usage)
+
+    def _delta(self, delta: Delta, out: list[ModelEvent]) -> None:
+        thinking = delta.reasoning_content or delta.reasoning
+        if thinking:
+            self._think(thinking, out)
+        content = delta.content
+        if content:
+            if isinstance(content, str):
+                self._said = True
+                out.append(TextDelta(content))
+            else:
+                self._parts(content, out)
+        if delta.refusal:
+            self._said = True
+            out.append(TextDelta(delta.refusal))
+        if delta.tool_calls:
+            self._calls.add(delta.tool_calls)
+        if delta.function_call is not None:
+            self._calls.add_legacy(delta.function_call)
+
+    def _think(self, text: str, out: list[ModelEvent]) -> None:
+        self._said = True
+        if self._expose:
+            out.append(ThinkingDelta(text))
+
+    def _parts(self, parts: Sequence[ContentPart], out: list[ModelEvent]) -> None:
+        for part in parts:
+            thinking = part.thinking
+            if isinstance(thinking, list):
+                thinking = "".join(piece.text or "" for piece in thinking)
+            if thinking:
+                self._think(thinking, out)
+            if part.text:
+                self._said = True
+                out.append(TextDelta(part.text))
+
+    def _end(self, reason: str) -> None:
+        if reason in _FAILED:
+            raise Overloaded(f"the service broke off its answer (finish reason {reason!r}); ask again later")
+        if self._finish is None and reason not in ("", "null"):
+            self._finish = FINISH.get(reason, "other")
+
+    def _count(self, raw: msgspec.Raw) -> None:
+        if is_given(raw):
+            self._usage = read_usage(bytes(raw), self._reasoning_in_output) or self._usage
+
+    def _odd(self, payload: bytes, fault: msgspec.DecodeError) -> None:
+        text = payload.strip()
+        if text == b"[DONE]":
+            self.done = True
+        elif text:
+            self._damaged = True
+            shown = self._mask(text[:_SHOWN_BYTES].decode("utf-8", "replace"))
+            _log.warning("passed over a part of the stream that is not a chat chunk (%s): %s", fault, shown)

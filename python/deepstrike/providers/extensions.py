@@ -1,0 +1,123 @@
+"""Sampling and provider fields (`RuntimeOptions.extensions`): what there is, what it may hold, how it is sent."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deepstrike.errors import ConfigError
+from deepstrike.providers.dialects.json_text import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deepstrike.providers.base import ModelInfo
+
+EXTRA_BODY = "extra_body"
+# Sampling fields that reasoning models take only while they do not reason.
+_SAMPLING = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty", "logit_bias"})
+_RESERVED = frozenset({"messages", "model", "stream", "stream_options", "tools"})
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An extension. `types` may hold it, `says` names them for people; `sent` is false for those that steer us only."""
+
+    types: tuple[type, ...]
+    says: str
+    sent: bool = True
+
+
+NUMBER = Field((int, float), "a number")
+WHOLE = Field((int,), "a whole number")
+TEXT = Field((str,), "a string")
+FLAG = Field((bool,), "true or false")
+TABLE = Field((dict,), "a dict")
+
+# Chat completions, as the vendor documents them (wire reference, 1.1). The output limit's wire name is the profile's.
+CHAT_FIELDS: dict[str, Field] = {
+    "temperature": NUMBER,
+    "top_p": NUMBER,
+    "presence_penalty": NUMBER,
+    "frequency_penalty": NUMBER,
+    "logit_bias": TABLE,
+    "seed": WHOLE,
+    "stop": Field((str, list, tuple), "a string or a list of strings"),
+    "reasoning_effort": TEXT,
+    "verbosity": TEXT,
+    "tool_choice": Field((str, dict), "a string or a dict"),
+    "parallel_tool_calls": FLAG,
+    "response_format": TABLE,
+    "service_tier": TEXT,
+    "metadata": TABLE,
+    "user": TEXT,
+    "safety_identifier": TEXT,
+    "prompt_cache_key": TEXT,
+    "store": FLAG,
+    "max_output_tokens": Field((int,), "a whole number above zero", sent=False),
+    "expose_reasoning": Field((bool,), "true or false", sent=False),
+    EXTRA_BODY: Field((dict,), "a dict", sent=False),
+}
+
+
+def admit(given: Mapping[str, object], fields: Mapping[str, Field], info: ModelInfo) -> dict[str, object]:
+    """`given` without what the model refuses (a warning names it). An unknown or ill-typed one raises `ConfigError`."""
+    for name, value in given.items():
+        _check(name, value, fields)
+    refused = _refused(given, info)
+    for name in sorted(refused):
+        warnings.warn(f"extension {name!r} was dropped: the model {info.id!r} refuses it", UserWarning, stacklevel=3)
+    return {name: value for name, value in given.items() if name not in refused and value is not None}
+
+
+def wire_fields(admitted: Mapping[str, object], fields: Mapping[str, Field]) -> dict[str, object]:
+    """The fields to send, `extra_body` last so that it has the last word."""
+    sent = {name: value for name, value in admitted.items() if fields[name].sent}
+    extra = admitted.get(EXTRA_BODY)
+    if isinstance(extra, dict):
+        sent.update(extra)
+    return sent
+
+
+def _check(name: str, value: object, fields: Mapping[str, Field]) -> None:
+    field = fields.get(name)
+    if field is None:
+        raise ConfigError(_unknown(name, fields))
+    if value is None:
+        return
+    if not _holds(field, value):
+        raise ConfigError(f"extensions[{name!r}] must be {field.says}, not {type(value).__name__}")
+    if name == "max_output_tokens" and isinstance(value, int) and value < 1:
+        raise ConfigError(f"extensions['max_output_tokens'] must be {field.says}, not {value}")
+    if name == EXTRA_BODY and isinstance(value, dict) and (taken := _RESERVED.intersection(value)):
+        raise ConfigError(f"extensions['extra_body'] may not hold {sorted(taken)[0]!r}: the runtime writes that itself")
+    _check_json(name, value)
+
+
+def _holds(field: Field, value: object) -> bool:
+    if isinstance(value, bool):  # a bool is an int to Python, never to a model service
+        return bool in field.types
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    return isinstance(value, field.types)
+
+
+def _check_json(name: str, value: object) -> None:
+    try:
+        canonical(value)
+    except (TypeError, ValueError, RecursionError) as fault:
+        raise ConfigError(f"extensions[{name!r}] cannot be written as JSON: {fault}") from None
+
+
+def _unknown(name: str, fields: Mapping[str, Field]) -> str:
+    near = difflib.get_close_matches(name, fields, n=1, cutoff=0.6)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    return f"unknown extension {name!r}{meant} Known: {', '.join(sorted(fields))}. Others go into extra_body"
+
+
+def _refused(given: Mapping[str, object], info: ModelInfo) -> frozenset[str]:
+    refused = info.refuses.intersection(name for name, value in given.items() if value is not None)
+    return refused - _SAMPLING if given.get("reasoning_effort") == "none" else refused

@@ -1,0 +1,1 @@
+"""All the network there is: connections, time limits, retries, the circuit breaker."""

@@ -1,0 +1,90 @@
+"""The circuit breaker: after repeated failures of an endpoint, calls fail at once for a while."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from deepstrike.clock import current_clock
+
+if TYPE_CHECKING:
+    from deepstrike.providers.retry import RetryConfig
+
+_MOST_SHARED = 1024
+_shared: dict[tuple[str, int, float], CircuitBreaker] = {}
+_shared_lock = threading.Lock()
+
+
+class CircuitBreaker:
+    """Counts failures in a row. Safe for several threads and loops.
+
+    Closed until `circuit_open_after` failures in a row; then open for `circuit_reset_after` seconds; then half-open:
+    one call is let through as a probe. Its success closes the breaker, its failure opens it again. A probe that reports
+    nothing is given up after another `circuit_reset_after` seconds. `circuit_open_after=0` never opens.
+    """
+
+    def __init__(self, config: RetryConfig) -> None:
+        self._open_after = config.circuit_open_after
+        self._reset_ms = round(config.circuit_reset_after * 1000)
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._waits_until: int | None = None
+
+    def is_open(self) -> bool:
+        """Whether a call must not be made now. When half-open, the caller that gets False is the probe."""
+        if self._waits_until is None:  # the common case, without the lock
+            return False
+        return self._waits(current_clock().now_ms())
+
+    def _waits(self, now: int) -> bool:
+        with self._lock:
+            until = self._waits_until
+            if until is None:
+                return False
+            if now < until:
+                return True
+            self._waits_until = now + self._reset_ms
+            return False
+
+    def record_success(self) -> None:
+        """The endpoint answered: close."""
+        if self._failures or self._waits_until is not None:
+            with self._lock:
+                self._failures = 0
+                self._waits_until = None
+
+    def record_failure(self) -> None:
+        """The endpoint failed: one more in a row, or a failed probe."""
+        now = current_clock().now_ms()
+        with self._lock:
+            self._failures += 1
+            if self._open_after and self._failures >= self._open_after:
+                self._waits_until = now + self._reset_ms
+
+    def release(self) -> None:
+        """A call ended without telling anything of the endpoint (it was cancelled): the next one may probe at once."""
+        if self._waits_until is not None:
+            now = current_clock().now_ms()
+            with self._lock:
+                if self._waits_until is not None:
+                    self._waits_until = min(self._waits_until, now)
+
+    def seconds_left(self) -> float:
+        """Seconds until the next probe may be made; 0 when closed."""
+        until = self._waits_until
+        return 0.0 if until is None else max(0.0, (until - current_clock().now_ms()) / 1000)
+
+    def __repr__(self) -> str:
+        return f"CircuitBreaker(failures={self._failures}, open={self._waits_until is not None})"
+
+
+def shared_breaker(base_url: str, config: RetryConfig) -> CircuitBreaker:
+    """The process's breaker of an endpoint; endpoints are told apart by address and by the breaker's two settings."""
+    key = (base_url, config.circuit_open_after, config.circuit_reset_after)
+    with _shared_lock:
+        breaker = _shared.get(key)
+        if breaker is None:
+            if len(_shared) >= _MOST_SHARED:
+                _shared.pop(next(iter(_shared)))
+            breaker = _shared[key] = CircuitBreaker(config)
+        return breaker

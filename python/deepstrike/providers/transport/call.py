@@ -1,0 +1,105 @@
+"""A whole call: tries, waits between them, the breaker, the limit on calls in flight."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deepstrike.clock import current_clock
+from deepstrike.errors import CircuitOpen, Overloaded, ProviderError, Stalled, Truncated, Unreachable
+from deepstrike.providers.base import Finish
+from deepstrike.providers.retry import NO_HINT, Refused, wait_before
+from deepstrike.providers.transport.attempt import attempt
+from deepstrike.stream import RetryEvent, ThinkingDelta
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from deepstrike.providers.base import ModelEvent
+    from deepstrike.providers.dialects.base import Decoder, Reader
+    from deepstrike.providers.transport.endpoint import Endpoint
+
+# Failures that speak against the endpoint; any other answer shows that it is there.
+_ENDPOINT_FAILS = (Overloaded, Stalled, Truncated, Unreachable)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to ask whom. `dialect` makes reader and decoder of a try; `content_type` is that of a good answer."""
+
+    endpoint: Endpoint
+    body: bytes
+    dialect: Callable[[], tuple[Reader, Decoder]]
+    content_type: str = "text/event-stream"
+
+
+async def call(prepare: Callable[[], Question]) -> AsyncGenerator[ModelEvent, None]:
+    """Ask until an answer comes or no retry is left. `prepare` is called when the first event is asked for.
+
+    Yields the answer's events, and a `RetryEvent` before each wait. Only what nobody has seen is repeated: after text
+    or a tool call the failure is raised. Raises a `ProviderError`; cancelled or closed, it lets go of its connection.
+    """
+    question = prepare()
+    endpoint = question.endpoint
+    retry = 0
+    while True:
+        shown = False
+        try:
+            async with aclosing(_guarded(question)) as batches:
+                async for batch in batches:
+                    for event in batch:
+                        shown = shown or type(event) is not ThinkingDelta
+                        yield event
+            return
+        except Refused as refused:
+            fault, hint = refused.fault, refused.hint
+        except ProviderError as failed:
+            fault, hint = failed, NO_HINT
+        wait = None if shown else wait_before(endpoint.retry, retry, fault, hint)
+        if wait is None or endpoint.breaker.seconds_left() > wait:
+            raise fault from None
+        retry += 1
+        yield RetryEvent(retry, round(wait * 1000), f"{fault.code}: {fault.message}")
+        await current_clock().sleep(wait)
+
+
+async def _guarded(question: Question) -> AsyncGenerator[list[ModelEvent], None]:
+    """One try in its slot, its outcome told to the breaker."""
+    endpoint = question.endpoint
+    if endpoint.slots is not None:
+        await endpoint.slots.acquire()
+    try:
+        breaker = endpoint.breaker
+        if breaker.is_open():
+            raise CircuitOpen(
+                f"{endpoint.mask(endpoint.base_url)} failed repeatedly, so no request was sent; the next one is let "
+                f"through in {breaker.seconds_left():.0f} s"
+            )
+        told = False
+        try:
+            reader, decoder = question.dialect()
+            tries = attempt(endpoint, question.body, reader, decoder, question.content_type)
+            async with aclosing(tries) as batches:
+                async for batch in batches:
+                    if batch and type(batch[-1]) is Finish:
+                        told = True
+                        breaker.record_success()
+                    yield batch
+        except (ProviderError, Refused) as failed:
+            told = True
+            _tell(endpoint, failed.fault if isinstance(failed, Refused) else failed)
+            raise
+        finally:
+            if not told:
+                breaker.release()
+    finally:
+        if endpoint.slots is not None:
+            endpoint.slots.release()
+
+
+def _tell(endpoint: Endpoint, fault: ProviderError) -> None:
+    if isinstance(fault, _ENDPOINT_FAILS):
+        endpoint.breaker.record_failure()
+    else:
+        endpoint.breaker.record_success()

@@ -1,0 +1,179 @@
+"""The runner: goals in, events and results out."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import TYPE_CHECKING
+
+from deepstrike.conduct import Conduct, Task
+from deepstrike.errors import ConfigError
+from deepstrike.providers.base import Provider
+from deepstrike.run import Run, block_on
+from deepstrike.text import well_formed
+from deepstrike.wire.input import Start
+from deepstrike.wire.message import File, Image, Text
+from deepstrike.wire.policy import Config, Limits, Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from deepstrike.host.outbox import Outbox
+    from deepstrike.options import RuntimeOptions
+    from deepstrike.stream import RunResult
+    from deepstrike.wire.message import Part
+
+
+class RuntimeRunner:
+    """Runs goals with one set of options.
+
+    It holds no state of a run: any number may be in flight at once, on one event loop or several, each with its own
+    session. `async with runner` closes at the end what the runner opened on this loop.
+    """
+
+    def __init__(self, options: RuntimeOptions) -> None:
+        self._options = options
+        self._log = options.log()
+        self._plane = options.plane()
+        self._active: set[Conduct] = set()
+        self._lock = threading.Lock()
+
+    def run_streaming(
+        self,
+        goal: str | Sequence[Part],
+        *,
+        session_id: str | None = None,
+        criteria: Sequence[str] | None = None,
+        extensions: Mapping[str, object] | None = None,
+        deps: object = None,
+    ) -> Run:
+        """Pursue `goal`, a text or content parts, and stream what happens.
+
+        Nothing starts before the first await or iteration of the `Run` that is returned. `session_id` continues that
+        session, None begins a new one. `criteria` stand with the goal in the prompt. `extensions` go over those of the
+        options. `deps` reaches the tools as `ToolContext.deps`.
+
+        Raises `ConfigError` for a goal, session id or extension that is wrong. The run itself raises `SessionBusy`,
+        `CorruptLog` or another `SessionError` when the session cannot be opened.
+        """
+        admitted = self._options.admit(extensions or {})
+        session = _session_id(session_id)
+        start = Start(_parts(goal), self._config(session, self._options.limits(admitted)), _criteria(criteria))
+        task = Task(
+            session,
+            start,
+            admitted,
+            self._options.provider,
+            self._plane,
+            self._log,
+            self._options.agent_id,
+            deps,
+        )
+        return Run(lambda: Conduct(task), self._perform)
+
+    def run(
+        self,
+        goal: str | Sequence[Part],
+        *,
+        session_id: str | None = None,
+        criteria: Sequence[str] | None = None,
+        extensions: Mapping[str, object] | None = None,
+        deps: object = None,
+    ) -> Run:
+        """The same as `run_streaming`, named for `await`: gives a `RunResult`, raises `RunFailed` on status `error`."""
+        return self.run_streaming(goal, session_id=session_id, criteria=criteria, extensions=extensions, deps=deps)
+
+    def run_sync(
+        self,
+        goal: str | Sequence[Part],
+        *,
+        session_id: str | None = None,
+        criteria: Sequence[str] | None = None,
+        extensions: Mapping[str, object] | None = None,
+        deps: object = None,
+    ) -> RunResult:
+        """As `await runner.run(…)`, for scripts.
+
+        Where an event loop already runs in this thread, the run gets a thread of its own while this one waits.
+        """
+        run = self.run_streaming(goal, session_id=session_id, criteria=criteria, extensions=extensions, deps=deps)
+        return block_on(run.result)
+
+    def interrupt(self, session_id: str | None = None) -> None:
+        """Stop the run of this session, or every run of this runner, promptly; status `user_abort`.
+
+        From any thread. Without a running one it does nothing.
+        """
+        with self._lock:
+            active = list(self._active)
+        for conduct in active:
+            if session_id is None or conduct.session_id == session_id:
+                conduct.interrupt("the user interrupted")
+
+    async def sessions(self) -> list[str]:
+        """The ids of the sessions in the log."""
+        return await self._log.sessions()
+
+    async def aclose(self) -> None:
+        """Interrupt what still runs and close the provider's connections on this loop. The runner can be used again."""
+        self.interrupt()
+        if isinstance(self._options.provider, Provider):
+            await self._options.provider.aclose()
+
+    async def __aenter__(self) -> RuntimeRunner:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _perform(self, conduct: Conduct, outbox: Outbox) -> RunResult:
+        with self._lock:
+            self._active.add(conduct)
+        try:
+            return await conduct.perform(outbox)
+        finally:
+            with self._lock:
+                self._active.discard(conduct)
+
+    def _config(self, session: str, limits: Limits) -> Config:
+        return Config(
+            session=well_formed(session),
+            system=well_formed(self._options.system_prompt),
+            preload=tuple(map(well_formed, self._options.initial_memory)),
+            tools=self._plane.specs(),
+            policy=Policy(),
+            limits=limits,
+            model=self._options.model(),
+        )
+
+
+def _session_id(session_id: str | None) -> str:
+    if session_id is None:
+        return secrets.token_hex(8)
+    if not isinstance(session_id, str):
+        raise ConfigError(f"session_id must be a text, not {type(session_id).__name__}")
+    return session_id
+
+
+def _parts(goal: str | Sequence[Part]) -> tuple[Part, ...]:
+    parts: Sequence[Part] = (Text(goal),) if isinstance(goal, str) else tuple(goal)
+    if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
+        raise ConfigError("the goal is empty: give a text, or content parts (Text, Image, File)")
+    return tuple(map(_part, parts))
+
+
+def _part(part: Part) -> Part:
+    if isinstance(part, Text):
+        return Text(well_formed(part.text))
+    if isinstance(part, Image | File):
+        return part
+    raise ConfigError(f"a goal is made of text or Text, Image, File parts; {type(part).__name__} is none of them")
+
+
+def _criteria(criteria: Sequence[str] | None) -> tuple[str, ...]:
+    if isinstance(criteria, str):
+        raise ConfigError("criteria is a list of texts, not one string: write criteria=[…]")
+    return tuple(map(well_formed, criteria or ()))

@@ -1,0 +1,161 @@
+"""A session log that lives as long as the object that holds it."""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+from threading import Lock
+from typing import TYPE_CHECKING, NoReturn
+from weakref import WeakSet
+
+from deepstrike.errors import CorruptLog, SessionBusy, SessionError, StaleWriter, UnknownSession
+from deepstrike.sessions.blob import blob_ref, blob_shelf, shelf_of
+from deepstrike.sessions.frame import checksum_of, frame_batch, scan, seed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class InMemorySessionLog:
+    """The whole `SessionLog` protocol in memory: safe over threads and event loops, gone with the process.
+
+    No method waits for anything, so cancelling never splits one. After a fork the child has a copy of its own in which
+    nobody holds a session.
+    """
+
+    __slots__ = ("__weakref__", "_blobs", "_frames", "_lock", "_owners", "_tokens")
+
+    def __init__(self) -> None:
+        self._frames: dict[str, list[bytes]] = {}
+        self._blobs: dict[str, dict[str, bytes]] = {}
+        self._owners: dict[str, str] = {}
+        self._tokens = count(1)
+        self._lock = Lock()
+        _logs.add(self)
+
+    async def acquire(self, session_id: str) -> str:
+        """See `SessionLog.acquire`."""
+        with self._lock:
+            if session_id in self._owners:
+                raise SessionBusy(
+                    f"session {session_id!r} has a run in progress; wait for it, interrupt it or use another session id"
+                )
+            owner = self._owners[session_id] = f"owner-{next(self._tokens)}"
+            return owner
+
+    async def release(self, session_id: str, owner: str) -> None:
+        """See `SessionLog.release`."""
+        with self._lock:
+            if self._owners.get(session_id) == owner:
+                del self._owners[session_id]
+
+    async def append(self, session_id: str, records: Sequence[bytes], expected_seq: int, *, owner: str) -> int:
+        """See `SessionLog.append`. An empty batch writes nothing and returns the last seq."""
+        with self._lock:
+            if self._owners.get(session_id) != owner:
+                _refuse_owner(session_id, owner)
+            frames = self._frames.get(session_id)
+            if frames is None:
+                return self._begin(session_id, records, expected_seq)
+            if len(frames) != expected_seq:
+                _refuse_seq(session_id, expected_seq, len(frames))
+            # One `+=`: a reader, or a child forked at any moment, sees the whole batch or nothing of it.
+            frames += frame_batch(records, checksum_of(frames[-1]))
+            return len(frames) - 1
+
+    async def read(self, session_id: str, from_seq: int = 0) -> list[bytes]:
+        """See `SessionLog.read`. A `from_seq` below 0 counts as 0."""
+        first = max(from_seq, 0)
+        with self._lock:
+            frames = self._frames.get(session_id, [])
+            before = checksum_of(frames[first - 1]) if 0 < first <= len(frames) else seed(session_id)
+            wanted = frames[first:]
+        found = scan(wanted, before)
+        if found.damage is not None:
+            _refuse_damage(session_id, first + found.damage.index, found.damage.reason)
+        return found.records
+
+    async def latest_seq(self, session_id: str) -> int:
+        """See `SessionLog.latest_seq`."""
+        return len(self._frames.get(session_id, ())) - 1
+
+    async def sessions(self) -> list[str]:
+        """See `SessionLog.sessions`."""
+        with self._lock:
+            return list(self._frames)
+
+    async def delete(self, session_id: str) -> None:
+        """See `SessionLog.delete`."""
+        with self._lock:
+            if session_id in self._owners:
+                raise SessionBusy(f"session {session_id!r} has a run in progress; interrupt it before deleting it")
+            frames = self._frames.pop(session_id, None)
+            blobs = self._blobs.pop(blob_shelf(session_id), None)
+        if frames is None and blobs is None:
+            raise UnknownSession(f"there is no session {session_id!r} in this log; sessions() lists those there are")
+
+    async def put_blob(self, session_id: str, data: bytes) -> str:
+        """See `SessionLog.put_blob`. The same bytes are kept once in a session."""
+        shelf = blob_shelf(session_id)
+        ref = blob_ref(shelf, data)
+        with self._lock:
+            self._blobs.setdefault(shelf, {}).setdefault(ref, bytes(data))
+        return ref
+
+    async def get_blob(self, ref: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See `SessionLog.get_blob`. An `offset` or `length` below 0 counts as 0."""
+        with self._lock:
+            data = self._blobs.get(shelf_of(ref), {}).get(ref)
+        if data is None:
+            raise SessionError(
+                f"there is no blob {ref!r} in this log; it was never put here or its session was deleted",
+                code="unknown_blob",
+            )
+        start = max(offset, 0)
+        return data[start:] if length is None else data[start : start + max(length, 0)]
+
+    def _begin(self, session_id: str, records: Sequence[bytes], expected_seq: int) -> int:
+        if expected_seq != 0:
+            _refuse_seq(session_id, expected_seq, 0)
+        frames = frame_batch(records, seed(session_id))
+        if frames:
+            self._frames[session_id] = frames
+        return len(frames) - 1
+
+    def _after_fork(self) -> None:
+        # Another thread may have held the lock, and no run of the parent goes on here.
+        self._lock = Lock()
+        self._owners = {}
+
+
+def _refuse_owner(session_id: str, owner: str) -> NoReturn:
+    raise StaleWriter(
+        f"{owner!r} does not hold session {session_id!r} (any more), so nothing was written; "
+        "acquire() the session and read its log again before appending"
+    )
+
+
+def _refuse_seq(session_id: str, expected: int, actual: int) -> NoReturn:
+    raise StaleWriter(
+        f"session {session_id!r} goes on at seq {actual}, not at {expected}, so nothing was written; "
+        "read its log again and append from there"
+    )
+
+
+def _refuse_damage(session_id: str, seq: int, reason: str) -> NoReturn:
+    raise CorruptLog(
+        f"record {seq} of session {session_id!r} is damaged: {reason}; the records before it are intact, "
+        "delete() the session to use its id again"
+    )
+
+
+_logs: WeakSet[InMemorySessionLog] = WeakSet()
+
+
+def _give_each_log_its_own_lock() -> None:
+    for log in _logs:
+        log._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_give_each_log_its_own_lock)

@@ -1,0 +1,189 @@
+"""Arguments checked against a function's signature, by pydantic's compiled validator."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic_core import ValidationError
+
+from deepstrike.text import well_formed
+from deepstrike.tools.arguments import INVALID, UNCHANGED, InvalidArguments, Read, listed, read_arguments
+from deepstrike.tools.documents import Unreadable, read_document, write_document
+from deepstrike.wire.message import Err, Ok
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic_core import ErrorDetails
+
+    from deepstrike.tools.documents import Json
+    from deepstrike.tools.schema import Compiled
+    from deepstrike.wire.message import Validated
+
+_UNPACKING_ROUNDS: Final = 4
+_SHOWN_VALUE: Final = 60
+_LOOSE_COLON: Final = re.compile(r"\s:")
+
+
+class SignatureArguments:
+    """Strict first, so that an exact match is never reinterpreted; lax second (`"3"` → 3, `"false"` → False).
+
+    A string where a container is due is parsed as JSON. The validated text shows the values that the function gets;
+    where a type's JSON form does not give the same value back (secrets), it is the model's own text.
+    """
+
+    __slots__ = ("_compiled", "_flat", "_validate", "schema")
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.schema = compiled.text
+        self._compiled = compiled
+        self._flat = compiled.flat
+        self._validate = compiled.validator.validate_json
+
+    def check(self, text: str) -> Validated:
+        if self._flat:
+            try:
+                if _each_key_once(text, len(self._validate(text, strict=True))):
+                    return UNCHANGED
+            except ValueError:
+                pass  # the thorough way finds out what is wrong, or what to coerce
+        try:
+            read = read_arguments(text)
+            validated = self._validated(read)
+        except InvalidArguments as refused:
+            return Err(INVALID, str(refused))
+        except Exception as error:  # a validator of the user's own
+            return Err(INVALID, well_formed(f"the arguments cannot be checked: {type(error).__name__}: {error}"))
+        return UNCHANGED if validated == text else Ok(validated)
+
+    def values(self, text: str) -> dict[str, object]:
+        values: dict[str, object]
+        try:
+            values = self._validate(text, strict=True)
+        except ValidationError:
+            try:
+                values = self._validate(text)
+            except ValidationError as error:
+                raise InvalidArguments(self._complaint(error, {})) from error
+        for name, make in self._compiled.fill.items():
+            if name not in values:
+                values[name] = make()
+        return values
+
+    def _validated(self, read: Read) -> str:
+        if not self._compiled.changing and self._fits(read.text):
+            return read.text
+        return self._unpacked(read, _UNPACKING_ROUNDS)
+
+    def _unpacked(self, read: Read, rounds: int) -> str:
+        try:
+            return self._as_text(self._lenient(read.text), read)
+        except ValidationError as error:
+            refused = error
+        found = refused.errors(include_url=False, include_context=False)
+        if not rounds or not _unpack(read.document, found):
+            raise InvalidArguments(self._complaint(refused, read.document)) from refused
+        return self._unpacked(Read(read.document, write_document(read.document)), rounds - 1)
+
+    def _fits(self, text: str) -> bool:
+        try:
+            self._validate(text, strict=True)
+        except ValidationError:
+            return False
+        return True
+
+    def _lenient(self, text: str) -> object:
+        try:
+            return self._validate(text, strict=True)
+        except ValidationError:
+            return self._validate(text)
+
+    def _as_text(self, values: object, read: Read) -> str:
+        """The values as JSON, if that gives the same values back; else the text that was read."""
+        try:
+            dumped = self._compiled.serializer.to_json(
+                values, by_alias=True, exclude_unset=True, round_trip=True, warnings=False
+            ).decode()
+            if read_document(dumped) == read.document or self._lenient(dumped) != values:
+                return read.text
+        except Exception:  # a type without a JSON form, or a serializer of the user's own
+            return read.text
+        return dumped
+
+    def _complaint(self, error: ValidationError, document: Json) -> str:
+        found: dict[str, list[str]] = {}
+        for each in error.errors(include_url=False, include_context=False):
+            reasons = found.setdefault(_place(each["loc"], document, each["type"]), [])
+            reason = _reason(each)
+            if reason not in reasons:
+                reasons.append(reason)
+        return listed([f"{place}: {' or '.join(reasons)}" if place else reasons[0] for place, reasons in found.items()])
+
+
+def _each_key_once(text: str, keys: int) -> bool:
+    """True if valid JSON, which gave an object with `keys` keys, surely holds no key twice and no nested object.
+
+    Every key is followed by a colon, so with no more colons than keys there is no other key. Colons inside strings do
+    not disturb where every key's colon stands right behind its quote.
+    """
+    return text.count(":") == keys or (text.count('":') == keys and _LOOSE_COLON.search(text) is None)
+
+
+def _unpack(document: Json, errors: Sequence[ErrorDetails]) -> bool:
+    """Replace each refused string that holds a JSON object or array by what it holds; False if there was none."""
+    done = False
+    for error in errors:
+        text = error["input"]
+        if not isinstance(text, str) or text.lstrip()[:1] not in ("[", "{"):
+            continue
+        try:
+            content = read_document(text)
+        except Unreadable:
+            continue
+        done = _put(document, error["loc"], text, content) or done
+    return done
+
+
+def _put(document: Json, place: Sequence[int | str], old: str, new: Json) -> bool:
+    at: Any = document
+    for key in place:
+        if not _has(at, key):
+            continue  # the name of a union's branch
+        if at[key] == old:
+            at[key] = new
+            return True
+        at = at[key]
+    return False
+
+
+def _has(at: Json, key: int | str) -> bool:
+    if isinstance(at, dict):
+        return isinstance(key, str) and key in at
+    return isinstance(at, list) and isinstance(key, int) and key < len(at)
+
+
+def _place(loc: Sequence[int | str], document: Json, kind: str) -> str:
+    """The path of the value that is wrong, without pydantic's names for the branches of a union."""
+    path = ""
+    at: Any = document
+    for number, key in enumerate(loc):
+        there = _has(at, key)
+        if there or (number == len(loc) - 1 and kind == "missing"):
+            path += f"[{key}]" if isinstance(key, int) else f".{key}" if path else key
+            at = at[key] if there else None
+    return path or (str(loc[0]) if loc else "")
+
+
+def _reason(error: ErrorDetails) -> str:
+    match error["type"]:
+        case "missing":
+            return "missing, but required"
+        case "extra_forbidden":
+            return "unexpected, there is no such parameter"
+        case "value_error" | "assertion_error":
+            return error["msg"].partition(", ")[2]
+    said = error["msg"].replace("Input should be", "should be")
+    given = error["input"]
+    shown = repr(given) if isinstance(given, str | int | float | bool | None) else type(given).__name__
+    return f"{said}, not {shown if len(shown) <= _SHOWN_VALUE else shown[:_SHOWN_VALUE] + '…'}"

@@ -1,0 +1,192 @@
+"""Events: what the kernel remembers, in past participles. They are the session log.
+
+Read leniently: unknown fields of a record are ignored here, unlike on the way in.
+"""
+
+from __future__ import annotations
+
+from deepstrike.wire.input import AnswerBody, Fault
+from deepstrike.wire.message import Block, Part, RecordedPart, ToolResult, Usage, Validated, Wire
+from deepstrike.wire.policy import Config, Policy
+from deepstrike.wire.signal import Signal
+
+
+class Event(Wire, frozen=True, forbid_unknown_fields=False):
+    """Base of all events."""
+
+
+class CallRef(Event, frozen=True):
+    """A call's name: the seq of its Replied and its index among the calls of that reply."""
+
+    reply: int
+    index: int
+
+
+class Started(Event, frozen=True, tag="started"):
+    """A goal of the session began. `format` and `renderer` are the versions that wrote the log."""
+
+    format: int
+    renderer: int
+    goal: tuple[Part, ...]
+    config: Config
+    tokens: int
+    criteria: tuple[str, ...] = ()
+
+
+class Resumed(Event, frozen=True, tag="resumed"):
+    """The goal goes on, by these options."""
+
+    format: int
+    renderer: int
+    config: Config
+
+
+class Replied(Event, frozen=True, tag="replied"):
+    """The model replied. `digest` names the rendering it saw; `cost` is micro-dollars.
+
+    `estimated` usage was counted here, because the service reported none.
+    """
+
+    effect: int
+    parts: tuple[RecordedPart, ...]
+    finish: str
+    usage: Usage
+    digest: str
+    tokens: int
+    dialect: str = ""
+    model: str = ""
+    complete: bool = True
+    estimated: bool = False
+    cost: int | None = None
+    output: Validated | None = None
+
+
+class Trail(Event, frozen=True):
+    """What one governance stage said of a call."""
+
+    stage: str
+    verdict: str
+    reason: str = ""
+
+
+class Allow(Event, frozen=True, tag="allow"):
+    """The call may run."""
+
+
+class Refuse(Event, frozen=True, tag="refuse"):
+    """The call is refused by a stage."""
+
+    stage: str
+    rule: str
+    reason: str
+    retry_after_ms: int | None = None
+
+
+class Ask(Event, frozen=True, tag="ask"):
+    """A person has to say."""
+
+    stage: str
+    rule: str
+    reason: str
+
+
+Verdict = Allow | Refuse | Ask
+
+
+class Judged(Event, frozen=True, tag="judged"):
+    """Governance has spoken; `trail` is the audit."""
+
+    call: CallRef
+    verdict: Verdict
+    trail: tuple[Trail, ...] = ()
+
+
+class Begun(Event, frozen=True, tag="begun"):
+    """The tool of `effect` (the seq of its Judged) is about to run."""
+
+    call: CallRef
+    effect: int
+
+
+class Settled(Event, frozen=True, tag="settled"):
+    """A call has its result."""
+
+    call: CallRef
+    result: ToolResult
+    tokens: int
+
+
+class Suspended(Event, frozen=True, tag="suspended"):
+    """A running tool waits for an answer."""
+
+    call: CallRef
+    payload: str
+
+
+class Answered(Event, frozen=True, tag="answered"):
+    """The answer to the AskUser `effect`."""
+
+    call: CallRef
+    effect: int
+    answer: AnswerBody
+
+
+class SignalledEvent(Event, frozen=True, tag="signalled"):
+    """A signal was taken; it is rendered with the next model call."""
+
+    signal: Signal
+    tokens: int
+
+
+class StateChanged(Event, frozen=True, tag="state_changed"):
+    """The task state changed; `text` is the delta as it is rendered."""
+
+    text: str
+    tokens: int
+
+
+class Compressed(Event, frozen=True, tag="compressed"):
+    """A new epoch began with these blocks; the result is kept so that newer strategies replay old logs."""
+
+    stage: str
+    blocks: tuple[Block, ...]
+    tokens_before: int
+    tokens: int
+
+
+class PolicyChanged(Event, frozen=True, tag="policy_changed"):
+    """Another policy from here on."""
+
+    policy: Policy
+
+
+class Failed(Event, frozen=True, tag="failed"):
+    """The model call `effect` failed."""
+
+    effect: int
+    fault: Fault
+
+
+class Ended(Event, frozen=True, tag="ended"):
+    """The goal ended. `fault` says why, for every status but completed."""
+
+    status: str
+    fault: Fault | None = None
+
+
+AnyEvent = (
+    Started
+    | Resumed
+    | Replied
+    | Judged
+    | Begun
+    | Settled
+    | Suspended
+    | Answered
+    | SignalledEvent
+    | StateChanged
+    | Compressed
+    | PolicyChanged
+    | Failed
+    | Ended
+)

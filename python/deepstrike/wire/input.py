@@ -1,0 +1,121 @@
+"""Inputs: what the world tells the kernel."""
+
+from __future__ import annotations
+
+from deepstrike.wire.message import Part, ReplyPart, ToolResult, Usage, Validated, Wire
+from deepstrike.wire.policy import Config, Policy
+from deepstrike.wire.signal import Signal
+
+
+class Fault(Wire, frozen=True):
+    """Why something failed: a stable code, a text for people, whether trying again may help."""
+
+    code: str
+    message: str
+    retryable: bool = False
+
+
+class Start(Wire, frozen=True, tag="start"):
+    """A goal; the first or a further one of the session."""
+
+    goal: tuple[Part, ...]
+    config: Config
+    criteria: tuple[str, ...] = ()
+
+
+class Resume(Wire, frozen=True, tag="resume"):
+    """Go on with the current goal, by today's options."""
+
+    config: Config
+
+
+class Reply(Wire, frozen=True, tag="reply"):
+    """The model's finished reply to the CallModel `effect`; `complete=False` is what was shown of a stopped one.
+
+    `finish` is one of stop, tool_calls, length, content_filter, other, interrupted. `fault` says why an incomplete
+    reply stopped, None when it was stopped on purpose. `output` is the validation of the final text, where asked for.
+    """
+
+    effect: int
+    parts: tuple[ReplyPart, ...]
+    finish: str
+    dialect: str = ""
+    model: str = ""
+    usage: Usage | None = None
+    complete: bool = True
+    output: Validated | None = None
+    fault: Fault | None = None
+
+
+class Failure(Wire, frozen=True, tag="failure"):
+    """The model call `effect` failed before anything was shown."""
+
+    effect: int
+    fault: Fault
+
+
+class Result(Wire, frozen=True, tag="result"):
+    """The tool run `effect` came to an end."""
+
+    effect: int
+    result: ToolResult
+
+
+class Suspend(Wire, frozen=True, tag="suspend"):
+    """The tool run `effect` asks a question and waits. `payload` is JSON text."""
+
+    effect: int
+    payload: str
+
+
+class Value(Wire, frozen=True, tag="value"):
+    """An answer to a suspension; `json` is JSON text."""
+
+    json: str
+
+
+class Approve(Wire, frozen=True, tag="approve"):
+    """An approval; `arguments` are changed arguments, validated again by the host."""
+
+    arguments: Validated | None = None
+
+
+class Deny(Wire, frozen=True, tag="deny"):
+    """A refusal."""
+
+    reason: str
+
+
+AnswerBody = Value | Approve | Deny
+
+
+class Answer(Wire, frozen=True, tag="answer"):
+    """The answer to the AskUser `effect`."""
+
+    effect: int
+    answer: AnswerBody
+
+
+class Notify(Wire, frozen=True, tag="signal"):
+    """A signal arrived."""
+
+    signal: Signal
+
+
+class SetPolicy(Wire, frozen=True, tag="set_policy"):
+    """The policy changed while the run goes on."""
+
+    policy: Policy
+
+
+class Interrupt(Wire, frozen=True, tag="interrupt"):
+    """Stop now; the run ends `user_abort`."""
+
+    reason: str
+
+
+class Clock(Wire, frozen=True, tag="clock"):
+    """Time has passed; the kernel looks at its deadline."""
+
+
+Input = Start | Resume | Reply | Failure | Result | Suspend | Answer | Notify | SetPolicy | Interrupt | Clock

@@ -1,0 +1,62 @@
+"""What a run is configured with, as the kernel sees it."""
+
+from __future__ import annotations
+
+from deepstrike.wire.message import ToolSpec, Wire
+
+
+class Price(Wire, frozen=True):
+    """Micro-dollars for a million tokens."""
+
+    input: int
+    output: int
+    cached: int
+    cache_write: int
+
+
+class Model(Wire, frozen=True):
+    """The model a run talks to. The price is None where it is not known."""
+
+    id: str
+    price: Price | None = None
+
+
+class Limits(Wire, frozen=True):
+    """Per goal, over all its resumes. `timeout_ms` counts active time; `max_cost` is micro-dollars.
+
+    `window` is the context window in tokens, `reserve` the part of it kept for the answer, `parallel` the
+    number of tools that may run at once.
+    """
+
+    max_turns: int
+    window: int
+    reserve: int
+    parallel: int
+    max_total_tokens: int | None = None
+    max_cost: int | None = None
+    timeout_ms: int | None = None
+
+
+class Policy(Wire, frozen=True):
+    """What governance decides by. It has no rules yet."""
+
+
+class Attended(Wire, frozen=True):
+    """Which questions somebody in this process answers; a call that waits for another one parks the run."""
+
+    approvals: bool = False
+    suspensions: bool = False
+
+
+class Config(Wire, frozen=True):
+    """All that the prompt and the decisions are made of, apart from the goal."""
+
+    session: str
+    system: str
+    preload: tuple[str, ...]
+    tools: tuple[ToolSpec, ...]
+    policy: Policy
+    limits: Limits
+    model: Model
+    placement: str = "frozen"
+    attended: Attended = Attended()

@@ -1,0 +1,16 @@
+"""A signal from outside a run."""
+
+from __future__ import annotations
+
+from deepstrike.wire.message import Wire
+
+
+class Signal(Wire, frozen=True):
+    """`payload` is JSON text; urgency is one of low, normal, high, critical."""
+
+    kind: str
+    payload: str
+    source: str = "custom"
+    signal_type: str = "event"
+    urgency: str = "normal"
+    dedupe_key: str | None = None

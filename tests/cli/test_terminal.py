@@ -1,0 +1,147 @@
+"""The `deepstrike` command on a terminal: a real pseudo-terminal, its keys and its colours."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import deepstrike
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
+
+LIMIT = 60
+TOOLS = '''
+import asyncio
+
+def add(x: int, y: int) -> int:
+    """Add two numbers."""
+    return x + y
+
+async def wait() -> None:
+    """Wait for ever."""
+    await asyncio.Event().wait()
+'''
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Terminal:
+    """A command on a terminal of its own. `read_to` waits for what it writes, `type` sends keys."""
+
+    def __init__(self, here: Path, *arguments: str) -> None:
+        (here / "my_tools.py").write_text(TOOLS)
+        self._keys, side = pty.openpty()
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+        for unwanted in ("NO_COLOR", "CI"):
+            kept.pop(unwanted, None)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _LEAD_THE_TERMINAL, *arguments],
+            cwd=here,
+            env={**kept, "PYTHONPATH": str(Path(deepstrike.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "120"},
+            stdin=side,
+            stdout=side,
+            stderr=side,
+            start_new_session=True,
+        )
+        os.close(side)
+        self.written = ""
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._keys)
+
+    def type(self, keys: str) -> None:
+        os.write(self._keys, keys.encode())
+
+    def read_to(self, wanted: str) -> None:
+        """Read until `wanted` was written after what was read before."""
+        fresh = ""
+        while wanted not in COLOURS.sub("", fresh):
+            piece = self._read()
+            assert piece, f"the output ended before {wanted!r}: {fresh!r}"
+            fresh += piece
+
+    def end(self) -> tuple[int, str]:
+        """The exit code, and all that was written, without colours."""
+        while self._read():
+            pass
+        return self.process.wait(LIMIT), COLOURS.sub("", self.written)
+
+    def _read(self) -> str:
+        try:
+            piece = os.read(self._keys, 4096).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        self.written += piece
+        return piece
+
+
+_LEAD_THE_TERMINAL = """
+import fcntl, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C reaches this process
+from deepstrike.cli import main
+main()
+"""
+
+
+def test_given_a_terminal_when_demo_then_text_tools_and_sum_are_shown_in_order(tmp_path: Path) -> None:
+    with Terminal(tmp_path, "demo") as terminal:
+        code, text = terminal.end()
+    lines = [line.strip() for line in text.replace("\r", "\n").split("\n")]
+    shown = [line for line in lines if line.startswith(("goal", "→", "←", "The answer", "2 turns"))]
+    assert code == 0
+    assert shown[:4] == ["goal   What is 17 + 28?", "→ add(x=17, y=28)", "← 45", "The answer is 45, by the tool add."]
+    assert re.fullmatch(r"2 turns · \d+ tokens · \d+\.\d\d s", shown[4])
+    assert "\x1b[" in terminal.written
+
+
+def test_given_a_running_tool_when_shown_then_a_status_line_says_so_and_is_taken_down(tmp_path: Path) -> None:
+    with Terminal(tmp_path, "run", "wait", "--model", "demo", "--tools", "my_tools:wait") as terminal:
+        terminal.read_to("running wait")
+        terminal.type("\x03")
+        code, text = terminal.end()
+    assert code == 130
+    assert text.rstrip().endswith("user_abort")
+    assert terminal.written.rindex("\x1b[?25h") > terminal.written.rindex("\x1b[?25l"), "the cursor is shown again"
+
+
+def test_given_a_chat_when_ctrl_c_is_pressed_twice_then_the_first_interrupts_and_the_second_leaves(
+    tmp_path: Path,
+) -> None:
+    tools = ("--tools", "my_tools:wait", "--tools", "my_tools:add")
+    with Terminal(tmp_path, "chat", "--model", "demo", *tools) as terminal:
+        terminal.read_to("> ")
+        terminal.type("wait\n")
+        terminal.read_to("running wait")
+        terminal.type("\x03")
+        terminal.read_to("user_abort")
+        terminal.read_to("> ")
+        terminal.type("add 2 and 3\n")
+        terminal.read_to("The answer is 5, by the tool add.")
+        terminal.read_to("> ")
+        terminal.type("\x03")
+        code, text = terminal.end()
+    assert code == 130
+    assert "Traceback" not in text
+
+
+def test_given_a_chat_when_the_input_ends_then_it_leaves_with_the_last_answers_code(tmp_path: Path) -> None:
+    with Terminal(tmp_path, "chat", "--model", "demo") as terminal:
+        terminal.read_to("> ")
+        terminal.type("\x04")
+        code, text = terminal.end()
+    assert (code, "Traceback" in text) == (0, False)

@@ -1,0 +1,49 @@
+"""The names at the top level: a change here is a change of the public API."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import deepstrike
+
+NAMES = {
+    "running": "LLMProvider ModelRequest Run RunResult RuntimeOptions RuntimeRunner collect_text",
+    "providers": "CircuitBreaker OpenAIProvider RetryConfig ScriptedProvider Timeouts",
+    "tools": "LocalExecutionPlane ToolContext read_file tool",
+    "sessions": "InMemorySessionLog SessionLog",
+    "content": "File Image Text",
+    "events": (
+        "AgentEvent ContextCompressedEvent DoneEvent ErrorEvent PermissionRequestEvent RetryEvent SignalEvent "
+        "StreamEvent TextDelta ThinkingDelta ToolCallEvent ToolDeltaEvent ToolDeniedEvent ToolResultEvent "
+        "ToolSuspendEvent UsageEvent"
+    ),
+    "errors": (
+        "BadRequest CircuitOpen ConfigError ContentFiltered ContextOverflow CorruptLog DeepStrikeError Overloaded "
+        "ProviderError QuotaExhausted RateLimited RunFailed SessionBusy SessionError StaleWriter Stalled ToolError "
+        "Truncated Unauthorized UnknownSession Unreachable"
+    ),
+    "version": "__version__",
+}
+
+
+def test_given_the_package_when_its_public_names_are_listed_then_they_are_these() -> None:
+    assert sorted(deepstrike.__all__) == sorted(name for group in NAMES.values() for name in group.split())
+
+
+@pytest.mark.parametrize("name", deepstrike.__all__)
+def test_given_a_public_name_when_it_is_touched_first_in_a_process_then_it_is_there(name: str) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", f"from deepstrike import {name}"], capture_output=True)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_given_a_name_that_does_not_exist_when_it_is_touched_then_the_error_names_it() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'RuntimeRuner'"):
+        deepstrike.RuntimeRuner  # noqa: B018
+
+
+def test_given_the_package_when_dir_is_asked_then_every_public_name_is_offered() -> None:
+    assert set(deepstrike.__all__) <= set(dir(deepstrike))

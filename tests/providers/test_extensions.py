@@ -1,0 +1,138 @@
+"""Sampling and provider fields."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepstrike.errors import ConfigError
+from deepstrike.providers.base import ModelInfo
+from deepstrike.providers.extensions import CHAT_FIELDS, admit, wire_fields
+from deepstrike.providers.models import DEFAULT_WINDOW, lookup, register
+from deepstrike.providers.openai import OpenAIProvider
+from deepstrike.wire.policy import Price
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PLAIN = ModelInfo("plain")
+
+
+def sent(model: str, extensions: Mapping[str, object], base_url: str | None = None, limit: int | None = None) -> object:
+    """The request's fields beyond the ones that are always there."""
+    from deepstrike.providers.base import ModelRequest
+    from deepstrike.wire.message import Text, UserBlock
+
+    provider = OpenAIProvider("sk-test-key", model, base_url=base_url)
+    request = ModelRequest("", "", (UserBlock((Text("a"),)),), (), extensions, limit)
+    body = json.loads(provider._question(request).body)
+    return {key: value for key, value in body.items() if key not in ("model", "messages", "stream", "stream_options")}
+
+
+def test_given_known_fields_when_sent_then_they_go_out_under_their_own_names() -> None:
+    given = {
+        "temperature": 0.2,
+        "seed": 1,
+        "stop": ["x"],
+        "tool_choice": "auto",
+        "response_format": {"type": "json_object"},
+        "max_output_tokens": 50,
+        "expose_reasoning": False,
+        "extra_body": {"top_k": 4, "seed": 2},
+        "user": None,
+    }
+    assert sent("gpt-4.1", given) == {
+        "temperature": 0.2,
+        "seed": 2,
+        "stop": ["x"],
+        "tool_choice": "auto",
+        "response_format": {"type": "json_object"},
+        "max_completion_tokens": 50,
+        "top_k": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url", "name"),
+    [
+        ("gpt-4.1", None, "max_completion_tokens"),
+        ("gpt-5-mini", None, "max_completion_tokens"),
+        ("gpt-5-mini", "http://127.0.0.1:1/v1", "max_completion_tokens"),
+        ("llama-3", "http://127.0.0.1:1/v1", "max_tokens"),
+    ],
+)
+def test_given_an_output_limit_when_sent_then_its_name_is_the_one_that_the_service_takes(
+    model: str, base_url: str | None, name: str
+) -> None:
+    assert sent(model, {}, base_url, limit=9) == {name: 9}
+    assert sent(model, {"max_output_tokens": 7}, base_url) == {name: 7}
+    assert sent(model, {"max_output_tokens": 7}, base_url, limit=5) == {name: 5}
+
+
+def test_given_an_unknown_field_when_admitted_then_the_error_names_the_near_miss() -> None:
+    with pytest.raises(ConfigError, match="unknown extension 'temprature'; did you mean 'temperature'"):
+        admit({"temprature": 1}, CHAT_FIELDS, PLAIN)
+    with pytest.raises(ConfigError, match="did you mean 'max_output_tokens'"):
+        admit({"max_tokens": 1}, CHAT_FIELDS, PLAIN)
+    with pytest.raises(ConfigError, match="unknown extension 'zzz'.*extra_body"):
+        admit({"zzz": 1}, CHAT_FIELDS, PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", "hot"),
+        ("temperature", True),
+        ("temperature", float("nan")),
+        ("seed", 1.5),
+        ("max_output_tokens", 0),
+        ("parallel_tool_calls", 1),
+        ("extra_body", {"messages": []}),
+        ("extra_body", {"x": object()}),
+        ("metadata", {"x": {1, 2}, 3: object()}),
+        ("user", 5),
+    ],
+)
+def test_given_a_value_of_the_wrong_kind_when_admitted_then_the_error_names_the_field(name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=name):
+        admit({name: value}, CHAT_FIELDS, PLAIN)
+
+
+def test_given_a_field_that_the_model_refuses_when_admitted_then_it_is_dropped_with_one_warning() -> None:
+    info = lookup("gpt-5-mini")
+    with pytest.warns(UserWarning, match="'temperature' was dropped: the model 'gpt-5-mini'") as caught:
+        assert admit({"temperature": 0.1, "seed": 3}, CHAT_FIELDS, info) == {"seed": 3}
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert admit({"seed": 3}, CHAT_FIELDS, info) == {"seed": 3}
+
+
+def test_given_a_reasoning_model_that_does_not_reason_when_admitted_then_sampling_fields_pass() -> None:
+    given = {"temperature": 0.1, "reasoning_effort": "none"}
+    assert admit(given, CHAT_FIELDS, lookup("gpt-5.2")) == given
+
+
+def test_given_admitted_fields_when_made_wire_fields_then_those_for_us_stay_here() -> None:
+    assert wire_fields({"expose_reasoning": True, "seed": 1, "extra_body": {"k": 1}}, CHAT_FIELDS) == {"seed": 1, "k": 1}
+
+
+def test_given_the_model_table_when_looked_up_then_rows_and_dated_snapshots_are_found() -> None:
+    mini = lookup("gpt-5-mini")
+    assert (mini.window, mini.max_output, mini.reasoning) == (400_000, 128_000, True)
+    assert mini.price == Price(250_000, 2_000_000, 25_000, 250_000)
+    assert lookup("gpt-5-mini-2025-08-07").price == mini.price
+    assert lookup("gpt-6.1-sol").price == Price(2_000_000, 10_000_000, 100_000, 2_500_000)
+    assert lookup("gpt-4.1").refuses == frozenset()
+    assert lookup("nobody-knows") == ModelInfo("nobody-knows", DEFAULT_WINDOW)
+
+
+def test_given_a_row_of_the_users_own_when_registered_then_it_counts_for_new_providers() -> None:
+    info = ModelInfo("test-own-model", window=9_000, price=Price(1, 2, 3, 4))
+    register(info)
+    assert OpenAIProvider("sk-test-key", "test-own-model").info == info
+    with pytest.raises(ConfigError, match="above zero"):
+        register(ModelInfo("test-own-model", window=0))
