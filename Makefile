@@ -20,6 +20,7 @@ SOURCES := $(shell find crates \( -name '*.rs' -o -name Cargo.toml \) -not -path
 TYPED := tests bench examples
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 WORKERS ?= 2
+TEST_SECONDS ?= 120
 PYTEST_ARGS ?=
 
 export CARGO_TERM_COLOR ?= auto
@@ -76,7 +77,7 @@ test: $(VENV)/kernel.stamp $(VENV)/dev.stamp
 	@export PROPTEST_RNG_SEED=$(SEED); \
 	    if cargo nextest --version >/dev/null 2>&1; then cargo nextest run $(PURE) --locked --status-level fail --cargo-quiet </dev/null; \
 	    else cargo test $(PURE) --locked --quiet </dev/null; fi
-	@DEEPSTRIKE_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --hypothesis-seed=$(SEED) $(PYTEST_ARGS) </dev/null
+	@DEEPSTRIKE_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --timeout $(TEST_SECONDS) --hypothesis-seed=$(SEED) $(PYTEST_ARGS) </dev/null
 
 torture: export DEEPSTRIKE_FULL := 1
 torture: export PROPTEST_CASES ?= 100000

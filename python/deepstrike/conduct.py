@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, cast
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
 from deepstrike.host.crew import Crew
-from deepstrike.host.inbox import Inbox
 from deepstrike.host.prompt import Prompt
 from deepstrike.host.session import JournalFailed, Session
 from deepstrike.providers.base import Provider
 from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
-from deepstrike.wire.input import Interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,11 +45,12 @@ class Task:
 class Conduct:
     """A run in progress. `perform` once; `interrupt` from anywhere."""
 
-    __slots__ = ("_inbox", "_task", "result")
+    __slots__ = ("_drive", "_interrupted", "_task", "result")
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._inbox = Inbox()
+        self._drive: Drive | None = None
+        self._interrupted: str | None = None
         self.result: RunResult | None = None
 
     @property
@@ -61,7 +60,9 @@ class Conduct:
 
     def interrupt(self, reason: str) -> None:
         """End the run `user_abort`, from any thread."""
-        self._inbox.push_from_anywhere(Interrupt(reason))
+        self._interrupted = reason
+        if self._drive is not None:
+            self._drive.interrupt(reason)
 
     async def perform(self, outbox: Outbox) -> RunResult:
         """Pursue the goal; the result is also kept in `result`, even when this is cancelled on the way.
@@ -72,9 +73,10 @@ class Conduct:
         session = await Session.open(self._task.session_id, self._task.log, clock)
         try:
             session.configure(self._task.start.config)
-            crew = self._crew(session, outbox)
-            outcome = await Drive(session, crew, self._inbox, outbox, clock).run(self._task.start)
-            self.result = self._result(outcome)
+            self._drive = drive = Drive(session, self._crew(session, outbox), outbox, clock)
+            if self._interrupted is not None:
+                drive.interrupt(self._interrupted)
+            self.result = self._result(await drive.run(self._task.start))
         except JournalFailed as error:
             outbox.put(ErrorEvent(error.message, error.code, error.retryable))
             self.result = self._lost(session, error)
@@ -93,7 +95,6 @@ class Conduct:
             source = (task.provider.dialect, task.provider.info.id)
         return Crew(
             session,
-            self._inbox,
             outbox,
             task.provider,
             task.plane,

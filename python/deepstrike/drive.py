@@ -1,8 +1,13 @@
-"""The drive loop: inputs into the kernel, records into the log, effects into the world, events to the caller."""
+"""The drive loop: inputs into the kernel, records into the log, effects into the world, events to the caller.
+
+Inputs are taken one at a time, by whichever task brings the first one: an effect's own task hands its result in and
+starts what the kernel owes next, so a turn costs two tasks and no wake of a third.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING
 
 from deepstrike.host.narrate import Narrator
@@ -13,7 +18,6 @@ from deepstrike.wire.input import Interrupt
 if TYPE_CHECKING:
     from deepstrike.clock import Clock, Timer
     from deepstrike.host.crew import Crew
-    from deepstrike.host.inbox import Inbox
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.session import Session
     from deepstrike.wire.effect import Outcome
@@ -21,43 +25,83 @@ if TYPE_CHECKING:
 
 
 class Drive:
-    """Drives one goal of one session to its end."""
+    """Drives one goal of one session to its end. All on one event loop, but for `interrupt`."""
 
-    __slots__ = ("_clock", "_crew", "_deadline", "_inbox", "_narrator", "_outbox", "_session", "_timer")
+    __slots__ = (
+        "_clock",
+        "_crew",
+        "_deadline",
+        "_inputs",
+        "_loop",
+        "_narrate",
+        "_outbox",
+        "_over",
+        "_session",
+        "_taking",
+        "_timer",
+    )
 
-    def __init__(self, session: Session, crew: Crew, inbox: Inbox, outbox: Outbox, clock: Clock) -> None:
+    def __init__(self, session: Session, crew: Crew, outbox: Outbox, clock: Clock) -> None:
         self._session = session
         self._crew = crew
-        self._inbox = inbox
         self._outbox = outbox
         self._clock = clock
-        self._narrator = Narrator()
+        self._narrate = Narrator().narrate
+        self._inputs: deque[Input] = deque()
+        self._taking = False
         self._timer: Timer | None = None
         self._deadline: int | None = None
+        self._loop = asyncio.get_running_loop()
+        self._over: asyncio.Future[Outcome] = self._loop.create_future()
 
     async def run(self, first: Input) -> Outcome:
         """Until the goal has ended. Cancelling stops what is in flight and leaves a log that ends `user_abort`."""
-        kernel = self._session.kernel
         try:
-            await self._accept(first)
-            while (outcome := kernel.outcome()) is None:
-                self._crew.launch(kernel.pending())
-                self._arm(kernel.deadline())
-                await self._handle(await self._inbox.take())
-            return outcome
+            await self.take(first)
+            return await asyncio.shield(self._over)
         except asyncio.CancelledError:
-            await self._handle(Interrupt("the caller left"))
+            await self.take(Interrupt("the caller left"))
+            await asyncio.wait([self._over])
+            self._over.exception()
             raise
         finally:
             self._arm(None)
             await self._crew.halt()
 
+    def interrupt(self, reason: str) -> None:
+        """End the run `user_abort`, from any thread. Does nothing once the loop is closed."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._crew.spawn, self.take, Interrupt(reason))
+
+    async def take(self, item: Input) -> None:
+        """Take an input; when another one is being taken, it is next. Never raises: what fails ends the run."""
+        self._inputs.append(item)
+        if self._taking:
+            return
+        self._taking = True
+        try:
+            while self._inputs and not self._over.done():
+                await self._handle(self._inputs.popleft())
+        except Exception as error:
+            self._over.set_exception(error)
+        finally:
+            self._taking = False
+
     async def _handle(self, item: Input) -> None:
         if isinstance(item, Interrupt | ClockInput):
-            await self._crew.halt()
-            while (late := self._inbox.poll()) is not None:
+            # What a stopped model call had shown, and results that came in meanwhile, stand before the stop.
+            for late in await self._crew.halt():
                 await self._accept(late)
+            while self._inputs:
+                await self._accept(self._inputs.popleft())
         await self._accept(item)
+        kernel = self._session.kernel
+        outcome = kernel.outcome()
+        if outcome is None:
+            self._crew.launch(kernel.pending(), self.take)
+            self._arm(kernel.deadline())
+        else:
+            self._over.set_result(outcome)
 
     async def _accept(self, item: Input) -> None:
         try:
@@ -65,7 +109,7 @@ class Drive:
         except Stale:
             return
         for record in records:
-            for event in self._narrator.narrate(record):
+            for event in self._narrate(record):
                 self._outbox.put(event)
 
     def _arm(self, deadline: int | None) -> None:
@@ -83,6 +127,6 @@ class Drive:
         """The kernel decides whether time is up; a timer that fires early is armed again."""
         due, self._deadline = self._deadline, None
         if due is not None and self._clock.now_ms() >= due:
-            self._inbox.push(ClockInput())
+            self._crew.spawn(self.take, ClockInput())
         else:
             self._arm(due)

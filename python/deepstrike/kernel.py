@@ -39,6 +39,7 @@ __all__ = [
     "Corrupt",
     "Kernel",
     "KernelFault",
+    "Newer",
     "Rejected",
     "Stale",
     "clip",
@@ -54,6 +55,7 @@ RENDERER = _kernel.RENDERER
 """Version of the prompt rendering; digests are compared only between equal ones."""
 Corrupt = _kernel.Corrupt
 KernelFault = _kernel.KernelFault
+Newer = _kernel.Newer
 Rejected = _kernel.Rejected
 Stale = _kernel.Stale
 clip = _kernel.clip

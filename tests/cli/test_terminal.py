@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from select import select
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,6 +54,7 @@ class Terminal:
         )
         os.close(side)
         self.written = ""
+        self._seen = 0
 
     def __enter__(self) -> Terminal:
         return self
@@ -68,12 +70,10 @@ class Terminal:
         os.write(self._keys, keys.encode())
 
     def read_to(self, wanted: str) -> None:
-        """Read until `wanted` was written after what was read before."""
-        fresh = ""
-        while wanted not in COLOURS.sub("", fresh):
-            piece = self._read()
-            assert piece, f"the output ended before {wanted!r}: {fresh!r}"
-            fresh += piece
+        """Read until `wanted` was written behind what was waited for before."""
+        while (at := COLOURS.sub("", self.written).find(wanted, self._seen)) < 0:
+            assert self._read(), f"the output ended before {wanted!r}: {self.written!r}"
+        self._seen = at + len(wanted)
 
     def end(self) -> tuple[int, str]:
         """The exit code, and all that was written, without colours."""
@@ -82,6 +82,7 @@ class Terminal:
         return self.process.wait(LIMIT), COLOURS.sub("", self.written)
 
     def _read(self) -> str:
+        assert select([self._keys], [], [], LIMIT)[0], f"nothing more was written: {self.written!r}"
         try:
             piece = os.read(self._keys, 4096).decode("utf-8", "replace")
         except OSError:

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import pytest
+from wires import DONE, RESET, FakeAnswer, FakeTransport, collect, error, event, good, listen, stream
 
 from deepstrike.errors import (
     BadRequest,
@@ -32,7 +33,6 @@ from deepstrike.providers.transport.endpoint import Endpoint
 from deepstrike.providers.transport.slots import Slots
 from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
 from deepstrike.testing.clock import ManualClock
-from wires import DONE, RESET, FakeAnswer, FakeTransport, collect, error, event, good, stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -114,18 +114,17 @@ async def test_given_failures_without_end_when_retried_then_the_schedule_is_exac
     with ManualClock() as clock:
         place = endpoint([error(503) for _ in range(9)])
         begin = clock.now_ms()
-        seen: list[RetryEvent] = []
+        heard: list[ModelEvent] = []
 
         async def run() -> int:
             with pytest.raises(Overloaded):
-                async for one in ask(place):
-                    assert isinstance(one, RetryEvent)
-                    seen.append(one)
+                await listen(ask(place), heard)
             return clock.now_ms() - begin
 
         task = asyncio.ensure_future(run())
         await clock.advance(60)
         took = await task
+    seen = [one for one in heard if isinstance(one, RetryEvent)]
     assert requests(place) == 3
     assert [one.attempt for one in seen] == [1, 2]
     assert 750 <= seen[0].delay_ms <= 1000
@@ -194,8 +193,7 @@ async def test_given_text_shown_when_the_stream_breaks_then_it_is_never_repeated
     place = endpoint([FakeAnswer(pieces), good()])
     seen: list[ModelEvent] = []
     with pytest.raises(kind):
-        async for one in ask(place):
-            seen.append(one)
+        await listen(ask(place), seen)
     assert (seen, requests(place)) == ([TextDelta("The cap")], 1)
 
 
@@ -378,7 +376,9 @@ async def test_given_a_consumer_that_stops_at_the_finish_when_it_does_then_the_c
 
 
 @pytest.mark.parametrize("at", range(4))
-async def test_given_a_dropped_call_when_it_is_at_any_event_then_its_answer_is_closed_and_its_slot_free(at: int) -> None:
+async def test_given_a_dropped_call_when_it_is_at_any_event_then_its_answer_is_closed_and_its_slot_free(
+    at: int,
+) -> None:
     slots = Slots(1)
     answer = FakeAnswer([event({"content": one}) for one in "abcd"] + [None])
     async with aclosing(ask(endpoint([answer], slots=slots))) as events:
@@ -410,6 +410,7 @@ async def test_given_one_slot_when_several_calls_are_made_then_they_go_one_after
         ("text/html", b"<html>Sign in</html> sk-secret-1", "text/html: <html>Sign in</html> \\*\\*\\*"),
         ("text/html", b"", "empty"),
         ("text/event-stream", b'{"error":{"message":"model not loaded","type":"server_error"}}', "model not loaded"),
+        ("text/event-stream", b"\n<html>Sign in</html>", "text/event-stream: <html>Sign in</html>"),
     ],
 )
 async def test_given_200_without_a_stream_when_it_comes_then_the_error_shows_what_came(
@@ -423,6 +424,11 @@ async def test_given_200_without_a_stream_when_it_comes_then_the_error_shows_wha
 async def test_given_a_whole_completion_instead_of_a_stream_when_it_comes_then_it_is_the_answer() -> None:
     body = b'{"choices":[{"index":0,"message":{"role":"assistant","content":"fine"},"finish_reason":"stop"}]}'
     answer = FakeAnswer([body], 200, {"content-type": "application/json"})
+    assert await collect(ask(endpoint([answer]))) == FINE
+
+
+async def test_given_a_stream_under_a_wrong_name_when_it_comes_then_it_is_read_all_the_same() -> None:
+    answer = FakeAnswer([stream(event({"content": "fine"}))], 200, {"content-type": "text/plain"})
     assert await collect(ask(endpoint([answer]))) == FINE
 
 

@@ -6,6 +6,7 @@ import json
 import logging
 
 import pytest
+from wires import DONE, STOP, Said, call_event, decode, decode_pieces, event, put_together, stream
 
 from deepstrike.errors import (
     BadRequest,
@@ -22,7 +23,6 @@ from deepstrike.providers.dialects.chat_decode import ChatDecoder
 from deepstrike.providers.redact import Mask
 from deepstrike.stream import TextDelta
 from deepstrike.wire.message import Usage
-from wires import DONE, STOP, Said, call_event, decode, decode_pieces, event, put_together, stream
 
 
 def function(arguments: object = None, name: str | None = None) -> dict[str, object]:
@@ -119,7 +119,10 @@ CALLS: dict[str, tuple[list[bytes], list[ToolCall]]] = {
         ],
         [ToolCall("late", "f", "{}")],
     ),
-    "a number for an id": ([call_event({"index": 0, "id": 42, "function": function("{}", "f")})], [ToolCall("42", "f", "{}")]),
+    "a number for an id": (
+        [call_event({"index": 0, "id": 42, "function": function("{}", "f")})],
+        [ToolCall("42", "f", "{}")],
+    ),
     "arguments as an object": (
         [call_event({"index": 0, "id": "c", "function": function({"n": 12345678901234567890123, "é": [1.50]}, "f")})],
         [ToolCall("c", "f", '{"n":12345678901234567890123,"é":[1.5]}')],
@@ -150,20 +153,29 @@ def test_given_tool_calls_in_pieces_when_the_stream_ends_then_they_are_whole(
     assert decode(stream(*events, finish="tool_calls")) == Said(calls=tuple(calls), finish="tool_calls")
 
 
+WHOLE = b'data: {"choices":[{"index":0,"finish_reason":"stop","message":{"content":"Hi"}}]}\n\n'
+
 ANSWERS: dict[str, tuple[bytes, Said]] = {
     "text": (stream(event({"role": "assistant", "content": ""}), event({"content": "Hi"})), Said("Hi", finish="stop")),
     "unicode separators stay in the text": (
         stream(event({"content": "a\u2028b\u2029c\u0085d"})),
         Said("a\u2028b\u2029c\u0085d", finish="stop"),
     ),
-    "characters of two, three and four bytes": (stream(event({"content": "你好🦀é ✅"})), Said("你好🦀é ✅", finish="stop")),
+    "characters of two, three and four bytes": (
+        stream(event({"content": "你好🦀é ✅"})),
+        Said("你好🦀é ✅", finish="stop"),
+    ),
     "no space, two spaces, an end marker without one": (
         b'data:{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}\n\n'
         b'data:  {"choices":[{"index":0,"delta":{"content":" there"},"finish_reason":"stop"}]}\n\ndata:[DONE]\n\n',
         Said("Hi there", finish="stop"),
     ),
     "comments between events": (
-        b": connected\n\nid: 7\n" + event({"content": "o"}) + b": ping\n\n:\n\n" + event({"content": "k"}, "stop") + DONE,
+        b": connected\n\nid: 7\n"
+        + event({"content": "o"})
+        + b": ping\n\n:\n\n"
+        + event({"content": "k"}, "stop")
+        + DONE,
         Said("ok", finish="stop"),
     ),
     "JSON over several data lines with CRLF": (
@@ -220,7 +232,10 @@ ANSWERS: dict[str, tuple[bytes, Said]] = {
         b'data: {"choices":null}\n\ndata: {}\n\n' + event({"content": None, "tool_calls": None}) + STOP,
         Said(finish="stop"),
     ),
-    "a refusal is text": (stream(event({"content": None}), event({"refusal": "I cannot."})), Said("I cannot.", finish="stop")),
+    "a refusal is text": (
+        stream(event({"content": None}), event({"refusal": "I cannot."})),
+        Said("I cannot.", finish="stop"),
+    ),
     "reasoning under either name, once": (
         stream(event({"reasoning_content": "a", "content": None}), event({"reasoning": "b"}), event({"content": "c"})),
         Said("c", thinking="ab", finish="stop"),
@@ -254,19 +269,21 @@ ANSWERS: dict[str, tuple[bytes, Said]] = {
         stream(call_event({"index": 0, "id": "a", "function": function("", "f")}), finish="length"),
         Said(calls=(ToolCall("a", "f", ""),), finish="length"),
     ),
-    "a filtered answer": (stream(event({"role": "assistant", "content": ""}), finish="content_filter"), Said(finish="content_filter")),
+    "a filtered answer": (
+        stream(event({"role": "assistant", "content": ""}), finish="content_filter"),
+        Said(finish="content_filter"),
+    ),
     "a finish that nobody knows": (stream(finish="moon_phase"), Said(finish="other")),
     "the word null as finish is none": (
         event({"content": "a"}, "null") + event({"content": "b"}, "stop"),
         Said("ab", finish="stop"),
     ),
     "a final message that repeats the deltas": (
-        event({"content": "Hi"})
-        + b'data: {"object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"content":"Hi"}}]}\n\n',
+        event({"content": "Hi"}) + WHOLE,
         Said("Hi", finish="stop"),
     ),
     "a final message and nothing before it": (
-        b'data: {"object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"content":"Hi"}}]}\n\n',
+        WHOLE,
         Said("Hi", finish="stop"),
     ),
 }
@@ -307,7 +324,11 @@ def test_given_a_whole_answer_when_it_is_cut_at_any_byte_then_it_is_never_taken_
 
 ERRORS: dict[str, tuple[object, type[ProviderError], str]] = {
     "a number for a code": ({"code": 502, "message": "upstream overloaded"}, Overloaded, "upstream overloaded"),
-    "a status of its own": ({"message": "bad call", "code": "tool_use_failed", "status_code": 400}, BadRequest, "bad call"),
+    "a status of its own": (
+        {"message": "bad call", "code": "tool_use_failed", "status_code": 400},
+        BadRequest,
+        "bad call",
+    ),
     "a server error by type": ({"message": "x", "type": "server_error"}, Overloaded, "x"),
     "a rate limit by code": ({"message": "slow", "code": "rate_limit_exceeded"}, RateLimited, "slow"),
     "no credit": ({"message": "pay", "code": "insufficient_quota"}, QuotaExhausted, "pay"),
@@ -326,6 +347,16 @@ def test_given_an_error_inside_the_stream_when_it_comes_then_it_is_raised_with_i
     with pytest.raises(ProviderError, match=words) as caught:
         decode_pieces([body])
     assert type(caught.value) is kind
+
+
+def test_given_text_before_an_error_when_both_come_at_once_then_the_text_is_given_out_first() -> None:
+    decoder = ChatDecoder({}, Mask([]))
+    error = b'{"error":{"message":"down","code":502}}'
+    text = b'{"choices":[{"delta":{"content":"Let me"}}]}'
+    assert decoder.feed([text, error, text]) == [TextDelta("Let me")]
+    assert decoder.done
+    with pytest.raises(Overloaded, match="down"):
+        decoder.end()
 
 
 @pytest.mark.parametrize("reason", ["error", "insufficient_system_resource", "network_error"])

@@ -99,7 +99,7 @@ def test_given_only_calls_when_encoded_then_the_content_is_null() -> None:
 
 
 def test_given_a_reply_without_text_and_calls_when_encoded_then_it_is_left_out() -> None:
-    turns = [user(Text("a")), AssistantBlock((Thinking("hm"),)), user(Text("b"))]
+    turns: list[Turn] = [user(Text("a")), AssistantBlock((Thinking("hm"),)), user(Text("b"))]
     assert messages_of(turns) == [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
 
 
@@ -123,7 +123,11 @@ def test_given_several_texts_when_encoded_then_they_are_lines_of_one_string() ->
 
 
 def test_given_an_image_in_a_result_when_encoded_then_it_follows_behind_all_results_of_the_turn() -> None:
-    turns = [AssistantBlock((call("a"), call("b"))), result("a", Text("one"), PNG), result("b", Text("two"))]
+    turns: list[Turn] = [
+        AssistantBlock((call("a"), call("b"))),
+        result("a", Text("one"), PNG),
+        result("b", Text("two")),
+    ]
     messages = messages_of(turns)
     assert messages[1:] == [
         {"role": "tool", "tool_call_id": "a", "content": "one\n[the attachments of add follow]"},
@@ -133,7 +137,7 @@ def test_given_an_image_in_a_result_when_encoded_then_it_follows_behind_all_resu
 
 
 def test_given_lone_surrogates_when_encoded_then_the_body_is_strict_utf8_json() -> None:
-    turns = [
+    turns: list[Turn] = [
         user(Text("caf\udce9 \ud83d\ude00")),
         AssistantBlock((call("c\ud800", args='{"x":"\udfff"}'),)),
         result("c\ud800", Text("ok \ud83d end")),
@@ -181,10 +185,10 @@ def conversation(shape: list[tuple[int, bool, bool]]) -> list[list[Turn]]:
 def test_given_a_growing_history_when_encoded_step_by_step_then_each_request_begins_with_the_one_before(
     shape: list[tuple[int, bool, bool]],
 ) -> None:
-    memo, turns, before = Memo(), list[object](), b""
+    memo, turns, before = Memo(), list["Turn"](), b""
     for group in conversation(shape):
         turns += group
-        history: Sequence[Turn] = tuple(turns)  # type: ignore[arg-type]
+        history = tuple(turns)
         body = body_of(history, memo=memo, stable="s", tools=(ADD,))
         assert body == body_of(history, stable="s", tools=(ADD,)), "a fresh memo gives other bytes"
         assert body.startswith(before.removesuffix(b"]}"))
@@ -198,13 +202,17 @@ def test_given_names_that_hosts_refuse_when_mapped_then_they_fit_and_come_back()
     wires = [wire_name(name) for name in names]
     assert len(set(wires)) == len(names)
     assert all(wire_name(wire) == wire for wire in wires), "a wire name must itself be one"
-    assert [wire for name, wire in zip(names, wires, strict=True) if name == wire] == ["ok_name-1", "a" * 64, "fs_read_file"]
+    assert [wire for name, wire in zip(names, wires, strict=True) if name == wire] == [
+        "ok_name-1",
+        "a" * 64,
+        "fs_read_file",
+    ]
     assert names_back(tools) == {wire: name for name, wire in zip(names, wires, strict=True) if wire != name}
     assert wire_name("fs.read file").startswith("fs_read_file_")
 
 
 def test_given_a_mapped_name_when_encoded_then_tool_and_call_have_the_same_one() -> None:
-    turns = [user(Text("a")), AssistantBlock((call("c", "fs.read"),)), result("c", Text("r"))]
+    turns: list[Turn] = [user(Text("a")), AssistantBlock((call("c", "fs.read"),)), result("c", Text("r"))]
     body = json.loads(body_of(turns, tools=(ToolSpec("fs.read", "", "{}"),)))
     assert judge(body) is None
     assert body["tools"][0]["function"]["name"] == body["messages"][1]["tool_calls"][0]["function"]["name"]

@@ -77,7 +77,7 @@ def test_given_an_unknown_field_when_admitted_then_the_error_names_the_near_miss
         admit({"temprature": 1}, CHAT_FIELDS, PLAIN)
     with pytest.raises(ConfigError, match="did you mean 'max_output_tokens'"):
         admit({"max_tokens": 1}, CHAT_FIELDS, PLAIN)
-    with pytest.raises(ConfigError, match="unknown extension 'zzz'.*extra_body"):
+    with pytest.raises(ConfigError, match=r"unknown extension 'zzz'.*extra_body"):
         admit({"zzz": 1}, CHAT_FIELDS, PLAIN)
 
 
@@ -117,7 +117,10 @@ def test_given_a_reasoning_model_that_does_not_reason_when_admitted_then_samplin
 
 
 def test_given_admitted_fields_when_made_wire_fields_then_those_for_us_stay_here() -> None:
-    assert wire_fields({"expose_reasoning": True, "seed": 1, "extra_body": {"k": 1}}, CHAT_FIELDS) == {"seed": 1, "k": 1}
+    assert wire_fields({"expose_reasoning": True, "seed": 1, "extra_body": {"k": 1}}, CHAT_FIELDS) == {
+        "seed": 1,
+        "k": 1,
+    }
 
 
 def test_given_the_model_table_when_looked_up_then_rows_and_dated_snapshots_are_found() -> None:

@@ -14,6 +14,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import pytest
+from wires import Said, ask, collect, event, listen, put_together, stream
 
 from deepstrike.errors import (
     BadRequest,
@@ -24,7 +25,7 @@ from deepstrike.errors import (
     Unauthorized,
     Unreachable,
 )
-from deepstrike.providers.base import Finish, ModelRequest, ToolCall
+from deepstrike.providers.base import Finish, ModelEvent, ModelRequest, ToolCall
 from deepstrike.providers.openai import OpenAIProvider
 from deepstrike.providers.retry import RetryConfig
 from deepstrike.providers.transport.base import Timeouts
@@ -32,7 +33,6 @@ from deepstrike.providers.transport.breaker import CircuitBreaker
 from deepstrike.stream import RetryEvent, TextDelta
 from deepstrike.testing.server import ModelServer, Raw, refusal
 from deepstrike.wire.message import AssistantBlock, CallBlock, ResultBlock, Text, ToolSpec, Usage, UserBlock
-from wires import Said, ask, collect, event, put_together, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,11 @@ async def said(model: OpenAIProvider, request: ModelRequest | None = None) -> Sa
 
 
 async def test_given_a_model_server_when_asked_then_text_calls_and_usage_come_over_the_socket() -> None:
-    reply = [TextDelta("Let me see."), ToolCall("c1", "add", '{"x":17,"y":28}'), Usage(20, 9, cached=4, reasoning=2)]
+    reply: list[ModelEvent] = [
+        TextDelta("Let me see."),
+        ToolCall("c1", "add", '{"x":17,"y":28}'),
+        Usage(20, 9, cached=4, reasoning=2),
+    ]
     async with ModelServer([reply]) as server:
         model = provider(server)
         assert await said(model) == Said(
@@ -118,15 +122,14 @@ async def test_given_an_answer_that_breaks_off_when_read_then_it_is_never_a_fini
     cut = Raw([event({"content": "The cap"} if text else {"role": "assistant"})], end=end)  # type: ignore[arg-type]
     async with ModelServer([cut], otherwise="The capital is X") as server:
         model = provider(server, QUICK)
-        seen: list[object] = []
+        seen: list[ModelEvent] = []
         if text and end != "rst":
             with pytest.raises(Truncated):
-                seen.extend([one async for one in model.stream(ask())])
+                await listen(model.stream(ask()), seen)
             assert server.accepted == 1
         else:  # a reset may overtake the text; either nothing was shown and the whole answer comes, or it is an error
             try:
-                async for one in model.stream(ask()):
-                    seen.append(one)
+                await listen(model.stream(ask()), seen)
             except Truncated:
                 assert seen == [TextDelta("The cap")]
             else:
@@ -163,6 +166,7 @@ async def test_given_a_dead_stream_when_progress_passes_then_it_ends_as_stalled(
 
 async def test_given_a_server_that_never_answers_when_the_first_event_is_due_then_it_ends_as_stalled() -> None:
     with ModelServer() as server:
+
         def hang(_request: object) -> str:
             released.wait(10)
             return "late"
@@ -334,10 +338,9 @@ async def test_given_a_server_that_echoes_the_key_when_it_fails_then_the_key_is_
     caplog.set_level(logging.DEBUG)
     async with ModelServer(otherwise=echo()) as server:
         model = provider(server, RetryConfig(max_retries=1, base_delay=0.001))
-        events: list[object] = []
+        events: list[ModelEvent] = []
         with pytest.raises(ProviderError) as caught:
-            async for one in model.stream(ask()):
-                events.append(one)
+            await listen(model.stream(ask()), events)
         await model.aclose()
     shown = f"{caught.value!s} {caught.value!r} {caught.value.__cause__!r} {events!r} {caplog.text} {model!r}"
     assert KEY not in shown
@@ -380,7 +383,9 @@ async def test_given_no_key_when_the_address_is_another_then_no_authorization_is
     assert "authorization" not in server.requests[0].headers
 
 
-async def test_given_the_usual_variables_when_nothing_is_passed_then_they_count(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_given_the_usual_variables_when_nothing_is_passed_then_they_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with ModelServer() as server:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
@@ -474,7 +479,7 @@ async def test_given_a_missing_certificate_file_when_asked_then_the_error_names_
 def test_given_the_package_when_imported_and_a_provider_made_then_no_http_library_is_loaded() -> None:
     program = (
         "import sys; from deepstrike.providers import OpenAIProvider; OpenAIProvider('k'); "
-        "print([name for name in ('aiohttp', 'pydantic', 'ssl') if name in sys.modules])"
+        "print([name for name in ('aiohttp', 'pydantic', 'yarl') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.strip() == "[]", done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,10 @@ def read(pieces: list[bytes]) -> list[bytes]:
 
 
 CASES = {
-    "one space after the colon is dropped, a second is not": (b"data: a\n\ndata:b\n\ndata:  c\n\n", [b"a", b"b", b" c"]),
+    "one space after the colon is dropped, a second is not": (
+        b"data: a\n\ndata:b\n\ndata:  c\n\n",
+        [b"a", b"b", b" c"],
+    ),
     "CRLF ends lines": (b"data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", [b"a\nb", b"c"]),
     "a lone CR ends lines": (b"data: a\rdata: b\r\rdata: c\r\r", [b"a\nb", b"c"]),
     "line ends may be mixed": (b"data: a\r\n\ndata: b\r\r\ndata: c\n\r\n", [b"a", b"b", b"c"]),
@@ -51,7 +56,7 @@ def test_given_a_stream_when_it_is_cut_anywhere_then_its_events_are_the_same(bod
 def test_given_any_bytes_when_cut_in_pieces_then_nothing_changes(text: str, cuts: list[int]) -> None:
     body = text.encode()
     edges = sorted({0, len(body), *(min(cut, len(body)) for cut in cuts)})
-    pieces = [body[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [body[a:b] for a, b in pairwise(edges)]
     assert read(pieces) == read([body])
 
 
@@ -65,9 +70,14 @@ def test_given_an_event_when_its_blank_line_has_come_then_it_is_out_at_once() ->
 @pytest.mark.parametrize("form", [b"data: %b", b"%b", b"data: x\ndata: %b"])
 def test_given_an_event_without_end_when_it_passes_the_limit_then_it_is_refused(form: bytes) -> None:
     reader = SseReader(limit=1000)
+    line = form % b"abc" + (b"\n" if b"x" in form else b"")
+
+    def push_for_ever() -> None:
+        while True:
+            reader.push(line)
+
     with pytest.raises(ProviderError, match="more than 1,000 bytes") as caught:
-        for _ in range(400):
-            reader.push(form % b"abc" + (b"\n" if b"x" in form else b""))
+        push_for_ever()
     assert caught.value.code == "event_too_large"
 
 

@@ -95,6 +95,12 @@ async def collect(events: AsyncIterator[ModelEvent]) -> list[ModelEvent]:
     return [one async for one in events]
 
 
+async def listen(events: AsyncIterator[ModelEvent], seen: list[ModelEvent]) -> None:
+    """Put the events into `seen` as they come, so that those before a failure are kept."""
+    async for one in events:
+        seen.append(one)  # noqa: PERF401 (a list made at once would lose them)
+
+
 RESET = Truncated("the connection broke in mid-answer: reset")
 
 

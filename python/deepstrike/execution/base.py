@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from deepstrike.wire.message import ToolResult, ToolSpec, Validated
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(msgspec.Struct, frozen=True, eq=False):
     """One tool run. `args_text` is validated JSON; `show(delta, chunk)` streams what a generator tool yields.
 
     `show` waits while the caller does not keep up.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from deepstrike.stream import (
     ContextCompressedEvent,
     ErrorEvent,
@@ -32,13 +34,14 @@ from deepstrike.wire.input import Fault
 from deepstrike.wire.message import Err, File, Image, Ok, RecordedCall, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from deepstrike.stream import StreamEvent
     from deepstrike.wire.message import Part
     from deepstrike.wire.record import Record
 
 _MICRO = 1_000_000
+_json = msgspec.json.Decoder(object).decode
 
 
 class Narrator:
@@ -83,21 +86,15 @@ class Narrator:
             case _:
                 return ()
 
-    def _replied(self, seq: int, event: Replied) -> Iterator[StreamEvent]:
+    def _replied(self, seq: int, event: Replied) -> Iterable[StreamEvent]:
         self._reply = seq
-        self._calls = [part for part in event.parts if isinstance(part, RecordedCall)]
+        self._calls = calls = [part for part in event.parts if isinstance(part, RecordedCall)]
         usage = event.usage
-        yield UsageEvent(
-            usage.input,
-            usage.output,
-            usage.cached,
-            usage.cache_write,
-            usage.reasoning,
-            None if event.cost is None else event.cost / _MICRO,
-        )
-        if event.complete:
-            for call in self._calls:
-                yield ToolCallEvent(call.id, call.name, _arguments(call))
+        cost = None if event.cost is None else event.cost / _MICRO
+        spent = UsageEvent(usage.input, usage.output, usage.cached, usage.cache_write, usage.reasoning, cost)
+        if not event.complete:
+            return (spent,)
+        return [spent, *[ToolCallEvent(call.id, call.name, _arguments(call)) for call in calls]]
 
     def _settled(self, event: Settled) -> ToolResultEvent:
         call = self._call(event.call)
@@ -135,6 +132,10 @@ def _arguments(call: RecordedCall) -> Mapping[str, object]:
 
 
 def _value(text: str) -> object:
+    try:
+        return _json(text)
+    except msgspec.MsgspecError:
+        pass  # numbers beyond a double, which the standard reader takes
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):

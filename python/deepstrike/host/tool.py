@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
-from threading import Event
 from typing import TYPE_CHECKING
 
 from deepstrike.execution.base import Invocation
 from deepstrike.kernel import clip
 from deepstrike.stream import ToolDeltaEvent
 from deepstrike.text import well_formed
-from deepstrike.tools.context import ToolContext
+from deepstrike.tools.context import Flag, ToolContext
 from deepstrike.wire.input import Result
 from deepstrike.wire.message import BlobRef, Text, ToolResult
 
@@ -28,88 +27,76 @@ _BYTES_A_CHARACTER = 4 * 1.35
 _UNSEEN = 256
 
 
-class Progress:
-    """What a tool emits beside its result, on its way to the caller: from any thread, bounded, the oldest dropped."""
-
-    __slots__ = ("_call_id", "_cancelled", "_loop", "_name", "_outbox", "_scheduled", "_texts")
-
-    def __init__(self, call_id: str, name: str, outbox: Outbox, cancelled: Event) -> None:
-        self._call_id = call_id
-        self._name = name
-        self._outbox = outbox
-        self._cancelled = cancelled
-        self._loop = asyncio.get_running_loop()
-        self._texts: deque[str] = deque(maxlen=_UNSEEN)
-        self._scheduled = False
-
-    def emit(self, text: str) -> None:
-        """See `ToolContext.emit`."""
-        if self._cancelled.is_set():
-            return
-        self._texts.append(text)
-        if not self._scheduled:
-            self._scheduled = True
-            # The loop may be closed under a tool that was abandoned: then nobody listens.
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self.flush)
-
-    def flush(self) -> None:
-        """Hand on what is there, while the caller keeps up. On the loop's thread only."""
-        self._scheduled = False
-        while self._texts and not self._outbox.full:
-            self._outbox.put(ToolDeltaEvent(self._call_id, self._name, self._texts.popleft()))
-
-
 class ToolRun:
     """One tool run in flight."""
 
-    __slots__ = ("_cancelled", "_effect", "_outbox", "_session")
+    __slots__ = ("_cancelled", "_effect", "_loop", "_outbox", "_progress", "_session")
 
-    def __init__(self, effect: RunTool, session: Session, outbox: Outbox) -> None:
+    def __init__(self, effect: RunTool, session: Session, outbox: Outbox, loop: asyncio.AbstractEventLoop) -> None:
         self._effect = effect
         self._session = session
         self._outbox = outbox
-        self._cancelled = Event()
+        self._loop = loop
+        self._cancelled = Flag()
+        self._progress: deque[str] | None = None
 
-    def stop(self, task: asyncio.Task[Result | None]) -> None:
+    def stop(self, task: asyncio.Task[None]) -> None:
         """Stop the tool: an async one is cancelled, a sync one fenced off and told by `ToolContext.cancelled`."""
         self._cancelled.set()
         task.cancel()
 
     async def run(self, plane: ExecutionPlane, agent_id: str | None, deps: object) -> Result | None:
-        """The result; None when the run was stopped."""
+        """The result; None when the run was stopped. Never raises."""
         effect = self._effect
-        progress = Progress(effect.call_id, effect.name, self._outbox, self._cancelled)
-        context = ToolContext(
-            self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, progress.emit
-        )
+        context = ToolContext(self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, self._emit)
         try:
             result = await plane.execute(Invocation(effect.name, effect.args, context, self._show))
-            return Result(effect.id, await self._within_share(result))
+            if self._exceeds_share(result):
+                result = await self._preview(result)
         except asyncio.CancelledError:
             if self._cancelled.is_set():
                 return None
-            return Result(effect.id, ToolResult((Text("the tool was cancelled from inside"),), "exception"))
+            result = ToolResult((Text("the tool was cancelled from inside"),), "exception")
         except Exception as error:
-            text = well_formed(f"{type(error).__name__}: {error}")
-            return Result(effect.id, ToolResult((Text(text),), "exception"))
-        finally:
-            progress.flush()
-            self._cancelled.set()
+            result = ToolResult((Text(well_formed(f"{type(error).__name__}: {error}")),), "exception")
+        if self._progress is not None:
+            self._flush()
+        self._cancelled.set()
+        return Result(effect.id, result)
+
+    def _emit(self, text: str) -> None:
+        """See `ToolContext.emit`. From any thread; bounded, the oldest is dropped."""
+        if self._cancelled.is_set():
+            return
+        if self._progress is None:
+            self._progress = deque(maxlen=_UNSEEN)
+        self._progress.append(text)
+        if len(self._progress) == 1 or self._outbox.full:
+            # The loop may be closed under a tool that was abandoned: then nobody listens.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._flush)
+
+    def _flush(self) -> None:
+        """Hand on what was emitted, while the caller keeps up. On the loop's thread only."""
+        progress = self._progress
+        while progress and not self._outbox.full:
+            self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, progress.popleft()))
 
     async def _show(self, delta: str, chunk: object | None) -> None:
         self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, delta, chunk))
         if self._outbox.full:
             await self._outbox.room()
 
-    async def _within_share(self, result: ToolResult) -> ToolResult:
-        """A result larger than its share of the window goes to the blob store; its preview stays in the context."""
-        share = self._session.result_share
+    def _exceeds_share(self, result: ToolResult) -> bool:
+        """Whether the text could be more tokens than its share of the window."""
+        length = sum(len(part.text) for part in result.parts if isinstance(part, Text))
+        return length * _BYTES_A_CHARACTER > self._session.result_share
+
+    async def _preview(self, result: ToolResult) -> ToolResult:
+        """A result larger than its share goes to the blob store; its preview stays in the context."""
         text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
-        if len(text) * _BYTES_A_CHARACTER <= share:
-            return result
         data = text.encode()
-        cut = await self._session.off_loop(len(data), clip, text, self._session.model, share)
+        cut = await self._session.off_loop(len(data), clip, text, self._session.model, self._session.result_share)
         if cut is None:
             return result
         preview, tokens = cut

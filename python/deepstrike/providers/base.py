@@ -12,8 +12,10 @@ A provider of one's own needs one method:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
 from deepstrike.wire.message import Usage
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
     from deepstrike.wire.message import ToolSpec, Turn
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(msgspec.Struct, frozen=True):
     """A whole tool call; `arguments_text` is JSON as the model wrote it. `id` may be empty or repeat."""
 
     id: str
@@ -34,16 +35,14 @@ class ToolCall:
     arguments_text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Artefact:
+class Artefact(msgspec.Struct, frozen=True):
     """Something that must be replayed byte-exact to the same dialect; `text` is JSON text."""
 
     dialect: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(msgspec.Struct, frozen=True):
     """Why the model stopped: `stop`, `tool_calls`, `length`, `content_filter` or `other`.
 
     Under `length` the last tool call counts as cut and is never run.
@@ -70,8 +69,7 @@ class Memo:
         self.body = bytearray()
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(msgspec.Struct, frozen=True, eq=False):
     """One model call: the four slots, the tools, the sampling and provider fields of this run.
 
     `turns[0]` is the task state, the rest is history; within an epoch the sequence only grows. `max_output` is the
@@ -85,7 +83,7 @@ class ModelRequest:
     extensions: Mapping[str, object]
     max_output: int | None = None
     epoch: int = 0
-    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
+    memo: Memo = msgspec.field(default_factory=Memo)
 
 
 class LLMProvider(Protocol):

@@ -53,9 +53,10 @@ class ChatProvider(Provider):
         self._base_url = _address(base_url or os.environ.get(profile.url_variable) or profile.base_url, profile)
         self._own_address = _host(self._base_url) == _host(profile.base_url)
         key = _key(api_key, profile, self._own_address)
+        sent = _headers(key, headers)
         self._mask = Mask([key or "", *(headers or {}).values()])
         self._endpoint = _endpoint(
-            self._base_url, _headers(key, headers), self._mask, retry_config, circuit_breaker, timeouts, max_concurrency
+            self._base_url, sent, self._mask, retry_config, circuit_breaker, timeouts, max_concurrency
         )
 
     def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:

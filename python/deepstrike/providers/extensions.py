@@ -56,6 +56,7 @@ CHAT_FIELDS: dict[str, Field] = {
     "user": TEXT,
     "safety_identifier": TEXT,
     "prompt_cache_key": TEXT,
+    "prompt_cache_retention": TEXT,
     "store": FLAG,
     "max_output_tokens": Field((int,), "a whole number above zero", sent=False),
     "expose_reasoning": Field((bool,), "true or false", sent=False),
@@ -114,8 +115,8 @@ def _check_json(name: str, value: object) -> None:
 
 def _unknown(name: str, fields: Mapping[str, Field]) -> str:
     near = difflib.get_close_matches(name, fields, n=1, cutoff=0.6)
-    meant = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown extension {name!r}{meant} Known: {', '.join(sorted(fields))}. Others go into extra_body"
+    meant = f"; did you mean {near[0]!r}?" if near else "."
+    return f"unknown extension {name!r}{meant} Known: {', '.join(sorted(fields))}. Others go into extra_body."
 
 
 def _refused(given: Mapping[str, object], info: ModelInfo) -> frozenset[str]:

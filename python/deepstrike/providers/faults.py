@@ -69,7 +69,7 @@ _REMEDY: dict[type[ProviderError], str] = {
     RateLimited: "wait, or send fewer requests at once (max_concurrency)",
     ContextOverflow: "shorten the prompt or use a model with a larger window",
     Overloaded: "the service is failing or overloaded: try later",
-    BadRequest: "the service refused the request: see its message",
+    BadRequest: "correct the request as it says",
     ContentFiltered: "the service's content filter refused it: rephrase the prompt",
 }
 _SHOWN = 400

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from threading import Event
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+class Flag:
+    """Raised once, by any thread, and seen by all; a plain attribute, since nobody waits for it."""
+
+    __slots__ = ("_raised",)
+
+    def __init__(self) -> None:
+        self._raised = False
+
+    def set(self) -> None:
+        """Raise the flag."""
+        self._raised = True
+
+    def is_set(self) -> bool:
+        """True once it is raised."""
+        return self._raised
 
 
 def _discard(_text: str) -> None:
     return
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(msgspec.Struct, frozen=True, eq=False):
     """Injected into a parameter annotated `ToolContext`; it is not part of the tool's schema.
 
     `idempotency_key` is made from session, call and arguments and stays the same when the call is run again after a
@@ -27,8 +43,8 @@ class ToolContext:
     idempotency_key: str
     agent_id: str | None = None
     deps: Any = None
-    _cancelled: Event = field(default_factory=Event, repr=False, compare=False)
-    _emit: Callable[[str], None] = field(default=_discard, repr=False, compare=False)
+    _cancelled: Flag = msgspec.field(default_factory=Flag)
+    _emit: Callable[[str], None] = _discard
 
     @property
     def cancelled(self) -> bool:
@@ -41,3 +57,6 @@ class ToolContext:
         While the caller does not keep up, the oldest unseen progress is dropped.
         """
         self._emit(text)
+
+    def __repr__(self) -> str:
+        return f"ToolContext(session_id={self.session_id!r}, call_id={self.call_id!r}, agent_id={self.agent_id!r})"

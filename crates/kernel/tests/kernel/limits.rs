@@ -182,3 +182,15 @@ fn limits_are_counted_per_goal() {
     world.take(start_with(limited(|limits| limits.max_turns = 1)));
     assert_eq!(world.kernel.phase(), "thinking");
 }
+
+#[test]
+fn of_two_budgets_the_tighter_one_counts() {
+    for (tokens, cost, expected) in [(300, 100_000, "max_total_tokens"), (100_000, 300, "max_cost")] {
+        let mut config = priced(cost);
+        config.limits.max_total_tokens = Some(tokens);
+        let mut world = World::after([start_with(config)]);
+        assert!(world.call_model().unwrap().max_output.unwrap() < 300);
+        let events = world.take(used(0, 290, 10, vec![call("look")]));
+        assert_eq!(end(&events), Some((Status::TokenBudget, expected.into())));
+    }
+}

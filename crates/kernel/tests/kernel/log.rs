@@ -145,3 +145,19 @@ fn another_process_gives_the_same_bytes() {
     assert_eq!(replayed.blocks(1, 0), second.kernel.blocks(1, 0));
     assert_eq!(replayed.outcome(), second.kernel.outcome());
 }
+
+#[test]
+fn a_record_from_before_the_one_in_front_of_it_is_found() {
+    let log = changed(2, r#""at":1002"#, r#""at":1001"#);
+    assert!(matches!(replay(&log).unwrap_err(), Corrupt::Order { seq: 2, .. }));
+}
+
+#[test]
+fn calls_in_a_recorded_incomplete_reply_do_not_reach_the_prompt() {
+    let mut log = changed(1, r#""finish""#, r#""complete":false,"finish""#);
+    log.truncate(2);
+    let kernel = replay(&log).unwrap();
+    let blocks: Vec<Block<'static>> = serde_json::from_slice(&kernel.blocks(1, 2)).unwrap();
+    let text = serde_json::to_string(&blocks).unwrap();
+    assert!(!text.contains(r#""call""#) && text.contains("I look."), "{text}");
+}

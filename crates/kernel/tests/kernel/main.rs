@@ -4,6 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::string_slice,
     clippy::arithmetic_side_effects,
     unreachable_pub,
     reason = "a test fails by panicking"

@@ -80,3 +80,24 @@ fn reported_usage_replaces_our_count_of_the_prompt() {
     world.take(Input::Reply(reply));
     assert!((5_000..5_100).contains(&world.kernel.state().prompt().tokens()));
 }
+
+#[test]
+fn usage_of_zero_says_nothing_about_the_prompt() {
+    let mut world = World::after([start()]);
+    let before = world.kernel.state().prompt().tokens();
+    let Input::Reply(mut reply) = replies(0, vec![call("look")]) else { panic!() };
+    reply.usage = Some(deepstrike_kernel::wire::message::Usage::default());
+    world.take(Input::Reply(reply));
+    assert!(world.kernel.state().prompt().tokens() > before);
+}
+
+#[test]
+fn another_head_weighs_by_its_length() {
+    let mut world = World::after([start(), interrupt()]);
+    let before = world.kernel.state().prompt().tokens();
+    let mut longer = config();
+    longer.system = "Be brief. ".repeat(1_000);
+    world.take(resume_with(longer));
+    let grown = world.kernel.state().prompt().tokens() - before;
+    assert!((1_000..6_000).contains(&grown), "10,000 bytes came to {grown} tokens");
+}

@@ -4,6 +4,7 @@ use deepstrike_kernel::governance::{Call, Stage, StageVerdict, View, Windows};
 use deepstrike_kernel::wire::effect::{Open, Question};
 use deepstrike_kernel::wire::event::Status;
 use deepstrike_kernel::wire::message::{Ok, Validated};
+use deepstrike_kernel::wire::signal::Urgency;
 use deepstrike_kernel::{Millis, Rejected};
 
 use crate::say::*;
@@ -202,4 +203,15 @@ fn an_interrupted_question_says_what_its_call_may_have_done() {
 fn a_new_goal_withdraws_what_is_asked() {
     assert_eq!(settled(&asked().take(goal("Other.")))[0].0, "withdrawn");
     assert_eq!(settled(&suspended(false).take(goal("Other.")))[0].0, "withdrawn");
+}
+
+#[test]
+fn a_high_signal_supersedes_a_call_that_waits_for_approval_but_not_one_that_has_begun() {
+    let mut world = asked();
+    let events = world.take(signal("news", Urgency::High, None));
+    assert_eq!(settled(&events), [("not_run".into(), "not run: superseded".into())]);
+    assert_eq!(world.kernel.phase(), "thinking");
+    let mut world = suspended(false);
+    assert_eq!(kinds(&world.take(signal("news", Urgency::High, None))), ["signalled"]);
+    assert_eq!(world.kernel.phase(), "waiting");
 }

@@ -53,7 +53,7 @@ enum Step {
 }
 
 fn configs() -> impl Strategy<Value = Config> {
-    let numbers = (0_u64..6, 1_u64..4, proptest::option::of(0_u64..5_000), proptest::option::of(0_u64..200));
+    let numbers = (1_u64..8, 1_u64..4, proptest::option::of(0_u64..20_000), proptest::option::of(0_u64..400));
     (numbers, any::<(bool, bool, bool)>()).prop_map(
         |((turns, parallel, tokens, timeout), (approvals, suspensions, other))| {
             let mut config = limited(|limits| {
@@ -73,17 +73,17 @@ fn configs() -> impl Strategy<Value = Config> {
 
 fn parts() -> impl Strategy<Value = Vec<ReplyPart>> {
     let part = prop_oneof![
-        "[ a-z]{0,6}".prop_map(|text| said(&text)),
-        ("(c|call_[0-9]_[0-9])?", "write|put|look|nothing", "\\{\\}|\\{|null|")
+        2 => "[ a-z]{0,6}".prop_map(|text| said(&text)),
+         6 => ("(c|call_[0-9]_[0-9])?", "write|put|look|nothing", "\\{\\}|\\{|null|")
             .prop_map(|(id, name, args)| call_as(&id, &name, &args)),
-        Just(bad_call("look")),
+        1 => Just(bad_call("look")),
     ];
     vec(part, 0..5)
 }
 
 fn finishes() -> impl Strategy<Value = Finish> {
     prop_oneof![
-        6 => Just(Finish::Stop),
+        12 => Just(Finish::Stop),
         2 => Just(Finish::ToolCalls),
         1 => Just(Finish::Length),
         1 => Just(Finish::ContentFilter),
@@ -112,14 +112,14 @@ fn urgencies() -> impl Strategy<Value = Urgency> {
 
 fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
-        2 => configs().prop_map(Step::Start),
+        1 => configs().prop_map(Step::Start),
         2 => configs().prop_map(Step::Resume),
         12 => replies_any(),
         1 => Just(Step::Failure),
-        10 => (0_usize..4, 0_usize..40).prop_map(|(at, len)| Step::Result(at, len)),
-        4 => (0_usize..4).prop_map(Step::Suspend),
-        4 => (0_usize..4).prop_map(Step::Value),
-        4 => (0_usize..4, any::<Option<bool>>()).prop_map(|(at, changed)| Step::Approve(at, changed)),
+        8 => (0_usize..4, 0_usize..40).prop_map(|(at, len)| Step::Result(at, len)),
+        6 => (0_usize..4).prop_map(Step::Suspend),
+        6 => (0_usize..4).prop_map(Step::Value),
+        6 => (0_usize..4, any::<Option<bool>>()).prop_map(|(at, changed)| Step::Approve(at, changed)),
         2 => (0_usize..4).prop_map(Step::Deny),
         3 => (urgencies(), any::<bool>(), proptest::option::of(0_u8..3)).prop_map(|(u, i, k)| Step::Signal(u, i, k)),
         1 => Just(Step::SetPolicy),

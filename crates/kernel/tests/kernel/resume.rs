@@ -141,3 +141,27 @@ fn a_log_cut_behind_any_record_can_be_resumed() {
         assert!(["thinking", "ended", "waiting"].contains(&world.kernel.phase()), "cut behind {cut}");
     }
 }
+
+#[test]
+fn a_resumed_goal_may_repair_its_output_again() {
+    let wrong = |effect| {
+        Input::Reply(Reply { output: Some(invalid("invalid_output", "wrong")), ..reply(effect, vec![said("{}")]) })
+    };
+    let mut world = World::after([start()]);
+    for _ in 0..3 {
+        world.take(wrong(world.call()));
+    }
+    assert_eq!(world.outcome().code, "invalid_output");
+    world.take(resume());
+    assert_eq!(kinds(&world.take(wrong(world.call()))), ["replied"]);
+}
+
+#[test]
+fn a_tool_that_had_begun_in_another_process_may_have_taken_effect_even_before_it_begins_again() {
+    let mut world = World::after([start(), replies(0, vec![call("look"), call("put")])]);
+    world.crash();
+    world.take(resume_with(limited(|limits| limits.parallel = 1)));
+    assert_eq!(world.runs().len(), 1);
+    let kinds: Vec<_> = settled(&world.take(interrupt())).into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds, ["cancelled", "cancelled"]);
+}

@@ -89,3 +89,18 @@ fn another_sessions_options_are_invalid() {
     other.session = "t".into();
     assert!(matches!(world.give(start_with(other)), Err(Rejected::Invalid(_))));
 }
+
+#[test]
+fn the_model_reads_that_the_goal_before_was_given_up() {
+    for (inputs, why) in [
+        (vec![start(), interrupt()], "user_abort"),
+        (vec![start(), fails(0, "overloaded")], "error"),
+        (vec![start()], "interrupted"),
+    ] {
+        let mut world = World::after(inputs);
+        world.take(goal("Second."));
+        let labels: Vec<_> = world.blocks().iter().map(label).collect();
+        let note = format!("The goal before was not completed ({why}); a new one follows.");
+        assert_eq!(labels, ["head", "Do it.", &note, "Second."]);
+    }
+}

@@ -25,10 +25,14 @@ class Decoder(Protocol):
 
     @property
     def done(self) -> bool:
-        """The end marker was seen: nothing of interest follows."""
+        """The end marker or an error was seen: nothing of interest follows."""
+
+    @property
+    def finished(self) -> bool:
+        """A finish reason was seen: the answer is whole, whatever becomes of the connection."""
 
     def feed(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
-        """The events of these payloads. Raises a `ProviderError` for an error inside the stream."""
+        """The events of these payloads. An error inside the stream ends them, and `end` raises it."""
 
     def feed_last(self, payload: bytes) -> list[ModelEvent]:
         """As `feed`, for a payload that the end of the body may have cut: one that is not whole is passed over."""
@@ -37,4 +41,7 @@ class Decoder(Protocol):
         """The events of an answer that came in one piece although a stream was asked for; None if it is no answer."""
 
     def end(self) -> list[ModelEvent]:
-        """What is only known at the end: calls, usage, the finish. Raises `Truncated` when no finish reason came."""
+        """What is only known at the end: calls, usage, the finish.
+
+        Raises the error that was inside the stream, and `Truncated` when no finish reason came.
+        """

@@ -51,6 +51,7 @@ class ChatDecoder:
         "_calls",
         "_damaged",
         "_expose",
+        "_fault",
         "_finish",
         "_mask",
         "_names",
@@ -70,9 +71,15 @@ class ChatDecoder:
         self._expose = expose_reasoning
         self._calls = CallPieces()
         self._damaged = False
+        self._fault: ProviderError | None = None
         self._finish: str | None = None
         self._said = False
         self._usage: Usage | None = None
+
+    @property
+    def finished(self) -> bool:
+        """A finish reason was seen."""
+        return self._finish is not None
 
     def feed(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
         """The events of these payloads, in order."""
@@ -84,6 +91,8 @@ class ChatDecoder:
                 self._odd(payload, fault)
             else:
                 self._chunk(chunk, payload, out)
+                if self._fault is not None:
+                    break
         return out
 
     def feed_last(self, payload: bytes) -> list[ModelEvent]:
@@ -108,7 +117,9 @@ class ChatDecoder:
         return out
 
     def end(self) -> list[ModelEvent]:
-        """Calls, usage and finish."""
+        """Calls, usage and finish; raises what went wrong."""
+        if self._fault is not None:
+            raise self._fault
         if self._finish is None:
             raise Truncated(
                 "the stream ended without a finish reason: the answer was cut on its way; ask again",
@@ -132,7 +143,7 @@ class ChatDecoder:
         if chunk.usage:
             self._count(chunk.usage)
         if chunk.error and is_given(chunk.error):
-            raise stream_fault(payload, self._mask)
+            self._fail(stream_fault(payload, self._mask))
 
     def _choice(self, choice: Choice, out: list[ModelEvent]) -> None:
         delta = choice.delta
@@ -182,9 +193,14 @@ class ChatDecoder:
 
     def _end(self, reason: str) -> None:
         if reason in _FAILED:
-            raise Overloaded(f"the service broke off its answer (finish reason {reason!r}); ask again later")
-        if self._finish is None and reason not in ("", "null"):
+            self._fail(Overloaded(f"the service broke off its answer (finish reason {reason!r}); ask again later"))
+        elif self._finish is None and reason not in ("", "null"):
             self._finish = FINISH.get(reason, "other")
+
+    def _fail(self, fault: ProviderError) -> None:
+        """Kept until the end, so that what came before it is shown however the bytes were cut."""
+        self._fault = self._fault or fault
+        self.done = True
 
     def _count(self, raw: msgspec.Raw) -> None:
         if is_given(raw):

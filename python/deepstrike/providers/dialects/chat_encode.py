@@ -106,8 +106,12 @@ def _data_url(part: Image | File) -> str:
 
 def _assistant(block: AssistantBlock) -> bytes | None:
     """Text and calls; thinking is not sent back. None for a block with neither, which services refuse."""
-    text = "".join(part.text for part in block.parts if isinstance(part, Text))
-    calls = [_call(part) for part in block.parts if isinstance(part, CallBlock)]
+    text, calls = "", []
+    for part in block.parts:
+        if isinstance(part, CallBlock):
+            calls.append(_call(part))
+        elif isinstance(part, Text):
+            text += part.text
     if not calls:
         return b'{"role":"assistant","content":%b}' % quote(text) if text else None
     content = quote(text) if text else b"null"

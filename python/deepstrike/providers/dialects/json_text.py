@@ -11,7 +11,10 @@ _encode = msgspec.json.Encoder().encode
 
 def quote(text: str) -> bytes:
     """`text` as a JSON string. Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
-    return _encode(well_formed(text))
+    try:
+        return _encode(text)
+    except UnicodeEncodeError:
+        return _encode(well_formed(text))
 
 
 def canonical(value: object) -> bytes:

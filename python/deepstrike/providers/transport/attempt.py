@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _SETTLE_SECONDS = 0.1
 _ERROR_BODY_BYTES = 64 * 1024
 _WHOLE_BODY_BYTES = 32 * 1024 * 1024
+_DOCUMENTS = ("json", "html", "xml")
+_NO_STREAM_BEGINS_SO = (b"{", b"[", b"<")
 
 
 async def attempt(
@@ -35,12 +37,16 @@ async def attempt(
     answer: Answer | None = None
     try:
         answer = await _open(endpoint, body, watch)
-        if answer.status != 200 or not _is(answer, content_type):
-            yield await _whole(endpoint, answer, decoder)
+        if answer.status != 200 or _is_whole(answer, content_type):
+            yield _answer_in(await _read_up_to(answer, _WHOLE_BODY_BYTES), endpoint, answer, decoder)
             return
-        async with aclosing(_batches(answer, reader, decoder, watch)) as batches:
+        unframed = bytearray()
+        async with aclosing(_batches(answer, reader, decoder, watch, unframed)) as batches:
             async for batch in batches:
                 yield batch
+        if unframed.lstrip()[:1] in _NO_STREAM_BEGINS_SO:
+            yield _answer_in(bytes(unframed), endpoint, answer, decoder)
+            return
         await answer.settle(_SETTLE_SECONDS)
         yield decoder.end()
     except ProviderError as fault:
@@ -76,11 +82,11 @@ def _only_ours() -> bool:
 
 
 async def _batches(
-    answer: Answer, reader: Reader, decoder: Decoder, watch: Watch
+    answer: Answer, reader: Reader, decoder: Decoder, watch: Watch, unframed: bytearray
 ) -> AsyncGenerator[list[ModelEvent], None]:
-    first = b""
+    """The events as they come. `unframed` gets the body's beginning for as long as there is no event in it."""
     heard = False
-    while data := await answer.read():
+    while data := await _next(answer, decoder):
         payloads = reader.push(data)
         watch.heard(bool(payloads))
         if payloads:
@@ -88,30 +94,40 @@ async def _batches(
             if batch := decoder.feed(payloads):
                 yield batch
             if decoder.done:
-                return
-        elif not heard and len(first) < _ERROR_BODY_BYTES:
-            first += data
+                break
+        elif not heard and len(unframed) < _ERROR_BODY_BYTES:
+            unframed += data
         watch.wait()
     for payload in reader.close():
         heard = True
         if batch := decoder.feed_last(payload):
             yield batch
-    if not heard and first:  # it calls itself an event stream and may hold plain JSON
-        yield decoder.feed_whole(first) or []
+    if heard:
+        unframed.clear()
 
 
-async def _whole(endpoint: Endpoint, answer: Answer, decoder: Decoder) -> list[ModelEvent]:
+async def _next(answer: Answer, decoder: Decoder) -> bytes:
+    try:
+        return await answer.read()
+    except Truncated:
+        if decoder.finished:
+            return b""
+        raise
+
+
+def _answer_in(body: bytes, endpoint: Endpoint, answer: Answer, decoder: Decoder) -> list[ModelEvent]:
     """The events of an answer that is one JSON object, though a stream was asked for; else raises what it says."""
-    body = await _read_up_to(answer, _WHOLE_BODY_BYTES if answer.status == 200 else _ERROR_BODY_BYTES)
     if answer.status == 200 and (events := decoder.feed_whole(body)) is not None:
         return events + decoder.end()
     headers = answer.headers
-    fault = http_fault(answer.status, headers.get("content-type", ""), body, headers.get("x-request-id"), endpoint.mask)
+    kind = headers.get("content-type", "")
+    fault = http_fault(answer.status, kind, body, headers.get("x-request-id"), endpoint.mask)
     raise Refused(fault, NO_HINT if answer.status == 200 else read_hint(headers, current_clock().now_ms()))
 
 
 async def _read_up_to(answer: Answer, limit: int) -> bytes:
     body = bytearray()
+    limit = limit if answer.status == 200 else _ERROR_BODY_BYTES
     try:
         while len(body) < limit and (data := await answer.read()):
             body += data
@@ -121,8 +137,10 @@ async def _read_up_to(answer: Answer, limit: int) -> bytes:
     return bytes(body)
 
 
-def _is(answer: Answer, content_type: str) -> bool:
-    return content_type in answer.headers.get("content-type", content_type).lower()
+def _is_whole(answer: Answer, content_type: str) -> bool:
+    """The answer names itself a document. Any other wrong name is forgiven: the body shows what it is."""
+    given = answer.headers.get("content-type", content_type).lower()
+    return content_type not in given and any(kind in given for kind in _DOCUMENTS)
 
 
 def _cancel_this_task() -> Callable[[], None]:

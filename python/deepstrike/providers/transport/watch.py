@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deepstrike.errors import Stalled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from deepstrike.clock import Clock, Timer
     from deepstrike.providers.transport.base import Timeouts
@@ -41,7 +41,8 @@ class Watch:
         self._paused_at: int | None = None
         self._timer: Timer | None = None
         self.fault: Stalled | None = None
-        self._arm()
+        # The shortest limit of all, so that the first event need not move the timer.
+        self._arm(limit for limit in (limits.first_event, limits.idle, limits.progress) if limit is not None)
 
     def interrupt_by(self, interrupt: Callable[[], None]) -> None:
         """Call this one from now on."""
@@ -53,9 +54,7 @@ class Watch:
         self._byte_at = self._paused_at = now
         if events:
             self._event_at = now
-            if not self._answering:
-                self._answering = True
-                self._rearm()
+            self._answering = True
 
     def wait(self) -> None:
         """The next bytes are awaited now. What the consumer took its time for does not count against the service."""
@@ -72,14 +71,10 @@ class Watch:
             self._timer.cancel()
             self._timer = None
 
-    def _rearm(self) -> None:
-        self.stop()
-        self._arm()
-
-    def _arm(self) -> None:
-        left = min((left for _, left in self._left()), default=None)
-        if left is not None:
-            self._timer = self._clock.call_later(max(left, 0.001), self._look)
+    def _arm(self, delays: Iterable[float]) -> None:
+        delay = min(delays, default=None)
+        if delay is not None:
+            self._timer = self._clock.call_later(max(delay, 0.001), self._look)
 
     def _left(self) -> list[tuple[str, float]]:
         """Each limit in force, with the seconds that are left of it."""
@@ -94,9 +89,10 @@ class Watch:
 
     def _look(self) -> None:
         self._timer = None
-        passed = next((name for name, left in self._left() if left <= 0), None)
+        left = self._left()
+        passed = next((name for name, seconds in left if seconds <= 0), None)
         if passed is None:
-            self._arm()
+            self._arm(seconds for _, seconds in left)
             return
         self.fault = Stalled(_MESSAGES[passed].format(getattr(self._limits, passed)))
         self._interrupt()

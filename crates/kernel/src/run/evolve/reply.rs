@@ -68,7 +68,7 @@ fn add(sum: &mut Usage, usage: &Usage) {
 
 /// Puts what the model said into the prompt, if it said anything.
 fn keep(state: &mut State, event: &Replied) {
-    if !event.estimated && event.usage.input > 0 {
+    if event.usage.input > 0 {
         state.prompt.anchor(event.usage.input);
     }
     if speaks(&event.parts) || (event.complete && calls(&event.parts)) {
