@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from deepstrike.options import RuntimeOptions
     from deepstrike.providers.base import LLMProvider, ModelRequest
     from deepstrike.providers.openai import OpenAIProvider
-    from deepstrike.providers.retry import CircuitBreaker, RetryConfig
+    from deepstrike.providers.retry import RetryConfig
     from deepstrike.providers.scripted import ScriptedProvider
     from deepstrike.providers.transport.base import Timeouts
+    from deepstrike.providers.transport.breaker import CircuitBreaker
     from deepstrike.run import Run, collect_text
     from deepstrike.runner import RuntimeRunner
     from deepstrike.sessions.base import SessionLog
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AgentEvent": "deepstrike.stream",
     "BadRequest": "deepstrike.errors",
-    "CircuitBreaker": "deepstrike.providers.retry",
+    "CircuitBreaker": "deepstrike.providers.transport.breaker",
     "CircuitOpen": "deepstrike.errors",
     "ConfigError": "deepstrike.errors",
     "ContentFiltered": "deepstrike.errors",

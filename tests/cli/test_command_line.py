@@ -14,6 +14,8 @@ from typing import IO
 import pytest
 
 import deepstrike
+from deepstrike.providers.base import Finish, ToolCall
+from deepstrike.testing.server import ModelServer, Raw, chat_stream
 
 LIMIT = 60
 TOOLS = '''
@@ -95,6 +97,11 @@ def read_to(stream: IO[str] | None, wanted: str) -> None:
         if wanted in line:
             return
     raise AssertionError(f"the output ended before {wanted!r}")
+
+
+def messages(server: ModelServer, request: int) -> list[dict[str, object]]:
+    body = json.loads(server.requests[request].raw)
+    return list(body["messages"])
 
 
 # ---- demo
@@ -184,6 +191,45 @@ def test_given_nobody_at_the_address_when_run_then_it_says_so_and_ends_with_1(he
     assert "error: " in err
     assert "[unreachable]" in err
     assert "sk-secret-value" not in err
+
+
+def test_given_a_compatible_server_when_run_then_the_tool_call_and_the_answer_cross_the_socket(here: Path) -> None:
+    question = [ToolCall("call_1", "add", '{"x": 17, "y": 28}'), Finish("tool_calls")]
+    with ModelServer([question, "It is 45."]) as server:
+        code, out, err = call(
+            here,
+            "run",
+            "What is 17 + 28?",
+            "--model",
+            "openai:any",
+            "--base-url",
+            server.base_url,
+            "--system",
+            "Be brief.",
+            "--tools",
+            "my_tools:add",
+        )
+    assert (code, out) == (0, "It is 45.\n")
+    assert settled(err).splitlines() == ["→ add(x=17, y=28)", "← 45", "2 turns · N tokens · T s"]
+    assert [message["role"] for message in messages(server, 1)] == ["system", "user", "assistant", "tool"]
+
+
+def test_given_an_address_in_the_environment_when_run_then_it_is_used_and_named(here: Path) -> None:
+    with ModelServer(["hello"]) as server:
+        code, out, err = call(here, "run", "hi", OPENAI_BASE_URL=server.base_url)
+    assert (code, out) == (0, "hello\n")
+    assert err.splitlines()[0] == f"model: the default model at {server.base_url} (OPENAI_BASE_URL is set)"
+
+
+def test_given_ctrl_c_when_the_answer_streams_then_what_was_shown_stays_and_the_exit_code_is_130(here: Path) -> None:
+    begun = Raw(chat_stream("one two three")[:1], end="stall")
+    with ModelServer([begun]) as server, start(here, "run", "go", "--base-url", server.base_url) as process:
+        assert process.stdout is not None
+        shown = process.stdout.read(4)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+    assert (process.returncode, shown + out) == (130, "one \n")
+    assert settled(err).splitlines()[-1] == "1 turn · N tokens · T s · user_abort"
 
 
 def test_given_ctrl_c_when_a_tool_runs_then_the_run_is_interrupted_and_the_exit_code_is_130(here: Path) -> None:

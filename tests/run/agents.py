@@ -18,7 +18,6 @@ from deepstrike import (
 )
 from deepstrike.providers.base import Finish, LLMProvider, ModelEvent, ModelRequest, ToolCall
 from deepstrike.stream import TextDelta
-from deepstrike.tools.decorator import Tool
 from deepstrike.wire.message import AssistantBlock, CallBlock, ResultBlock, Turn, UserBlock
 
 E = TypeVar("E")
@@ -84,7 +83,7 @@ class Endless:
 
 def runner_of(
     provider: LLMProvider,
-    *tools: Tool | Callable[..., object],
+    *tools: Callable[..., object],
     log: SessionLog | None = None,
     max_turns: int = 5,
     timeout_ms: int | None = None,

@@ -6,6 +6,9 @@ import asyncio
 import contextvars
 import multiprocessing
 import threading
+from multiprocessing.context import ForkContext, SpawnContext
+from multiprocessing.queues import Queue
+from typing import Literal
 
 import pytest
 from agents import Script, add, call, calls, only, runner_of, say
@@ -128,15 +131,15 @@ async def test_results_reach_the_model_in_call_order_however_they_finish() -> No
     assert [getattr(turn, "call_id", None) for turn in turns] == ["a", "b", "c"]
 
 
-def _run_in_child(queue: multiprocessing.Queue[str]) -> None:
+def _run_in_child(queue: Queue[str]) -> None:
     queue.put(runner_of(answer(), add).run_sync("17 + 28?").text)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_runs_work_in_child_processes(method: str) -> None:
+def test_runs_work_in_child_processes(method: Literal["fork", "spawn"]) -> None:
     runner_of(answer(), add).run_sync("17 + 28?")
-    context = multiprocessing.get_context(method)
-    queue: multiprocessing.Queue[str] = context.Queue()
+    context: SpawnContext | ForkContext = multiprocessing.get_context(method)
+    queue: Queue[str] = context.Queue()
     child = context.Process(target=_run_in_child, args=(queue,))
     child.start()
     assert queue.get(timeout=60) == "45"

@@ -38,7 +38,7 @@ async def attempt(
     try:
         answer = await _open(endpoint, body, watch)
         if answer.status != 200 or _is_whole(answer, content_type):
-            yield _answer_in(await _read_up_to(answer, _WHOLE_BODY_BYTES), endpoint, answer, decoder)
+            yield _answer_in(await _document(answer), endpoint, answer, decoder)
             return
         unframed = bytearray()
         async with aclosing(_batches(answer, reader, decoder, watch, unframed)) as batches:
@@ -125,9 +125,10 @@ def _answer_in(body: bytes, endpoint: Endpoint, answer: Answer, decoder: Decoder
     raise Refused(fault, NO_HINT if answer.status == 200 else read_hint(headers, current_clock().now_ms()))
 
 
-async def _read_up_to(answer: Answer, limit: int) -> bytes:
+async def _document(answer: Answer) -> bytes:
+    """The body, or the beginning of one too long; of an error answer also what came of one that broke off."""
     body = bytearray()
-    limit = limit if answer.status == 200 else _ERROR_BODY_BYTES
+    limit = _WHOLE_BODY_BYTES if answer.status == 200 else _ERROR_BODY_BYTES
     try:
         while len(body) < limit and (data := await answer.read()):
             body += data
