@@ -1,4 +1,4 @@
-"""`python -m bench [--only CASE,…] [--reps N] [--json FILE]`: run the figures, print them beside their floors.
+"""`python -m bench [--only CASE,…] [--reps N] [--json FILE] [--strict]`: run the figures, print them beside their floors.
 
 Every sample comes from a fresh process; ours and the floor take turns, so a slow minute of the machine hits both.
 """
@@ -65,11 +65,12 @@ class Server:
 
 
 def main() -> int:
-    """0 when every must is reached, 1 otherwise."""
+    """0; with `--strict` 1 when a must is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--only", default="", help="cases to run, comma-separated")
     parser.add_argument("--reps", type=int, default=0, help="fresh processes for each contestant")
     parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a must is missed")
     asked = parser.parse_args()
     chosen = [figure for figure in FIGURES if not asked.only or figure.case in asked.only.split(",")]
     lines: list[Line] = []
@@ -84,7 +85,8 @@ def main() -> int:
     if asked.json:
         asked.json.parent.mkdir(parents=True, exist_ok=True)
         asked.json.write_text(json.dumps([line.plain() for line in lines], indent=1))
-    return 1 if heavy or any(line.verdict == "missed" for line in lines) else 0
+    missed = heavy or any(line.verdict == "missed" for line in lines)
+    return 1 if asked.strict and missed else 0
 
 
 if __name__ == "__main__":

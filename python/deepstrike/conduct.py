@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, cast
 
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
-from deepstrike.host.crew import Crew
-from deepstrike.host.prompt import Prompt
 from deepstrike.host.session import JournalFailed, Session
-from deepstrike.providers.base import Provider
 from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from deepstrike.execution.base import ExecutionPlane
+    from deepstrike.host.crew import Means
     from deepstrike.host.outbox import Outbox
-    from deepstrike.providers.base import LLMProvider
     from deepstrike.sessions.base import SessionLog
     from deepstrike.stream import Status
     from deepstrike.wire.effect import Outcome
@@ -34,12 +28,8 @@ class Task:
 
     session_id: str
     start: Start
-    extensions: Mapping[str, object]
-    provider: LLMProvider
-    plane: ExecutionPlane
     log: SessionLog
-    agent_id: str | None
-    deps: object
+    means: Means
 
 
 class Conduct:
@@ -73,7 +63,7 @@ class Conduct:
         session = await Session.open(self._task.session_id, self._task.log, clock)
         try:
             session.configure(self._task.start.config)
-            self._drive = drive = Drive(session, self._crew(session, outbox), outbox, clock)
+            self._drive = drive = Drive(session, self._task.means, outbox, clock)
             if self._interrupted is not None:
                 drive.interrupt(self._interrupted)
             self.result = self._result(await drive.run(self._task.start))
@@ -87,23 +77,6 @@ class Conduct:
             await session.close()
         outbox.put(_done(self.result))
         return self.result
-
-    def _crew(self, session: Session, outbox: Outbox) -> Crew:
-        task = self._task
-        source = ("", "")
-        if isinstance(task.provider, Provider):
-            source = (task.provider.dialect, task.provider.info.id)
-        return Crew(
-            session,
-            outbox,
-            task.provider,
-            task.plane,
-            prompt=Prompt(),
-            extensions=task.extensions,
-            source=source,
-            agent_id=task.agent_id,
-            deps=task.deps,
-        )
 
     def _lost(self, session: Session, error: JournalFailed) -> RunResult:
         """The log is behind the kernel: the counters are the kernel's, the status is the log's failure."""

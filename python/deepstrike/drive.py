@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
+from deepstrike.host.crew import Crew
 from deepstrike.host.narrate import Narrator
 from deepstrike.kernel import Stale
 from deepstrike.wire.input import Clock as ClockInput
@@ -17,7 +18,7 @@ from deepstrike.wire.input import Interrupt
 
 if TYPE_CHECKING:
     from deepstrike.clock import Clock, Timer
-    from deepstrike.host.crew import Crew
+    from deepstrike.host.crew import Effort, Means
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.session import Session
     from deepstrike.wire.effect import Outcome
@@ -41,9 +42,9 @@ class Drive:
         "_timer",
     )
 
-    def __init__(self, session: Session, crew: Crew, outbox: Outbox, clock: Clock) -> None:
+    def __init__(self, session: Session, means: Means, outbox: Outbox, clock: Clock) -> None:
         self._session = session
-        self._crew = crew
+        self._crew = Crew(session, outbox, means, self.take)
         self._outbox = outbox
         self._clock = clock
         self._narrate = Narrator().narrate
@@ -71,23 +72,26 @@ class Drive:
     def interrupt(self, reason: str) -> None:
         """End the run `user_abort`, from any thread. Does nothing once the loop is closed."""
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._crew.spawn, self.take, Interrupt(reason))
+            self._loop.call_soon_threadsafe(self._crew.spawn, Interrupt(reason))
 
-    async def take(self, item: Input) -> None:
-        """Take an input; when another one is being taken, it is next. Never raises: what fails ends the run."""
+    async def take(self, item: Input, by: Effort | None = None) -> None:
+        """Take an input, which the effort `by` came to; when another one is being taken, it is next.
+
+        Never raises: what fails ends the run.
+        """
         self._inputs.append(item)
         if self._taking:
             return
         self._taking = True
         try:
             while self._inputs and not self._over.done():
-                await self._handle(self._inputs.popleft())
+                await self._handle(self._inputs.popleft(), by)
         except Exception as error:
             self._over.set_exception(error)
         finally:
             self._taking = False
 
-    async def _handle(self, item: Input) -> None:
+    async def _handle(self, item: Input, by: Effort | None) -> None:
         if isinstance(item, Interrupt | ClockInput):
             # What a stopped model call had shown, and results that came in meanwhile, stand before the stop.
             for late in await self._crew.halt():
@@ -98,7 +102,7 @@ class Drive:
         kernel = self._session.kernel
         outcome = kernel.outcome()
         if outcome is None:
-            self._crew.launch(kernel.pending(), self.take)
+            self._crew.launch(kernel.pending(), by)
             self._arm(kernel.deadline())
         else:
             self._over.set_result(outcome)
@@ -127,6 +131,6 @@ class Drive:
         """The kernel decides whether time is up; a timer that fires early is armed again."""
         due, self._deadline = self._deadline, None
         if due is not None and self._clock.now_ms() >= due:
-            self._crew.spawn(self.take, ClockInput())
+            self._crew.spawn(ClockInput())
         else:
             self._arm(due)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
+from deepstrike.host.crew import Means
 from deepstrike.providers.base import Provider
 from deepstrike.run import Run, block_on
 from deepstrike.text import well_formed
@@ -60,16 +61,7 @@ class RuntimeRunner:
         admitted = self._options.admit(extensions or {})
         session = _session_id(session_id)
         start = Start(_parts(goal), self._config(session, self._options.limits(admitted)), _criteria(criteria))
-        task = Task(
-            session,
-            start,
-            admitted,
-            self._options.provider,
-            self._plane,
-            self._log,
-            self._options.agent_id,
-            deps,
-        )
+        task = Task(session, start, self._log, self._means(admitted, deps))
         return Run(lambda: Conduct(task), self._perform)
 
     def run(
@@ -137,6 +129,12 @@ class RuntimeRunner:
         finally:
             with self._lock:
                 self._active.discard(conduct)
+
+    def _means(self, extensions: Mapping[str, object], deps: object) -> Means:
+        provider = self._options.provider
+        dialect = provider.dialect if isinstance(provider, Provider) else ""
+        model = self._options.model_info().id
+        return Means(provider, self._plane, extensions, dialect, model, self._options.agent_id, deps)
 
     def _config(self, session: str, limits: Limits) -> Config:
         return Config(

@@ -138,7 +138,9 @@ def _run_in_child(queue: Queue[str]) -> None:
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_runs_work_in_child_processes(method: Literal["fork", "spawn"]) -> None:
     runner_of(answer(), add).run_sync("17 + 28?")
-    context: SpawnContext | ForkContext = multiprocessing.get_context(method)
+    context: SpawnContext | ForkContext = (
+        multiprocessing.get_context("fork") if method == "fork" else multiprocessing.get_context("spawn")
+    )
     queue: Queue[str] = context.Queue()
     child = context.Process(target=_run_in_child, args=(queue,))
     child.start()

@@ -11,7 +11,12 @@ create_exception!(deepstrike._kernel, Rejected, PyValueError, "The kernel refuse
 create_exception!(deepstrike._kernel, Stale, Rejected, "The input answers an effect that is no longer owed; drop it.");
 create_exception!(deepstrike._kernel, Corrupt, PyValueError, "The records do not fold into a session.");
 create_exception!(deepstrike._kernel, Newer, PyValueError, "The records hold what this version does not know.");
-create_exception!(deepstrike._kernel, KernelFault, PyRuntimeError, "A defect in the native module; resume the session from its log.");
+create_exception!(
+    deepstrike._kernel,
+    KernelFault,
+    PyRuntimeError,
+    "A defect in the native module; resume the session from its log."
+);
 
 /// Runs `work` without the interpreter lock. A panic becomes `KernelFault`: a `PanicException` would pass through
 /// `except Exception` and leave tools and sessions hanging.

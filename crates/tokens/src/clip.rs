@@ -22,10 +22,7 @@ pub fn clip(text: &str, model: &str, limit: u64) -> Option<Clipped> {
         return None;
     }
     let total = vocabulary.count(text);
-    (total > limit).then(|| Clipped {
-        text: shorten(vocabulary, text, limit),
-        total,
-    })
+    (total > limit).then(|| Clipped { text: shorten(vocabulary, text, limit), total })
 }
 
 /// Joining may cost tokens that the parts alone do not show, so the room shrinks until the whole fits.
@@ -70,10 +67,7 @@ fn marker(missing: usize, all: usize) -> String {
 /// The line alone, else a sign that something is missing, else nothing.
 fn last_resort(vocabulary: Vocabulary, text: &str, limit: u64) -> String {
     let all = text.chars().count();
-    [marker(all, all), "…".to_owned()]
-        .into_iter()
-        .find(|line| vocabulary.count(line) <= limit)
-        .unwrap_or_default()
+    [marker(all, all), "…".to_owned()].into_iter().find(|line| vocabulary.count(line) <= limit).unwrap_or_default()
 }
 
 /// The greatest size in bytes, of `all`, whose `tokens` stay within `room`, to about one part in a hundred. It grows

@@ -62,7 +62,8 @@ fn begins_gap(c: char) -> bool {
 /// Cuts where no piece is known to end: `(bytes used, their tokens)`.
 fn seam(bpe: &CoreBpe, rest: &str, window: &str) -> (usize, Option<u64>) {
     let tokens = bpe.encode(window);
-    agreed(bpe, rest, window, &tokens).unwrap_or_else(|| (window.len(), Some((tokens.len() as u64).saturating_add(SLACK))))
+    agreed(bpe, rest, window, &tokens)
+        .unwrap_or_else(|| (window.len(), Some((tokens.len() as u64).saturating_add(SLACK))))
 }
 
 /// The token boundary, about `OVERLAP` bytes before the window's end, from which on a fresh start gives the same tokens.

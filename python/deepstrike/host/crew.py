@@ -1,14 +1,16 @@
-"""The effects in flight: one task each, stopped together."""
+"""The effects in flight, stopped together."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from deepstrike.host.model import ModelCall
+from deepstrike.host.prompt import Prompt
 from deepstrike.host.tool import ToolRun
 from deepstrike.wire.effect import CallModel, RunTool
 
@@ -17,14 +19,13 @@ if TYPE_CHECKING:
 
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.host.outbox import Outbox
-    from deepstrike.host.prompt import Prompt
     from deepstrike.host.session import Session
     from deepstrike.providers.base import LLMProvider
     from deepstrike.wire.effect import Effect
     from deepstrike.wire.input import Input
 
-    Take = Callable[[Input], Coroutine[None, None, None]]
-    Begin = Callable[[], Coroutine[None, None, Input | None]]
+    Take = Callable[["Input", "Effort | None"], Coroutine[None, None, None]]
+    Begin = Callable[[], Coroutine[None, None, "Input | None"]]
 
 _log = logging.getLogger("deepstrike")
 
@@ -35,73 +36,92 @@ GRACE_SECONDS = 1.0
 _left_behind: set[asyncio.Task[None]] = set()
 
 
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What the effects of a run are carried out with."""
+
+    provider: LLMProvider
+    plane: ExecutionPlane
+    extensions: Mapping[str, object]
+    dialect: str
+    model: str
+    agent_id: str | None
+    deps: object
+
+
+class Effort:
+    """One effect in flight. `late` is what it came to although it was stopped, `next` what its task goes on with."""
+
+    __slots__ = ("begin", "late", "next", "over", "stopped", "task", "work")
+
+    def __init__(self, work: ModelCall | ToolRun, begin: Begin) -> None:
+        self.work = work
+        self.begin = begin
+        self.stopped = False
+        self.over = False
+        self.late: Input | None = None
+        self.next: Effort | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    async def outcome(self) -> Input | None:
+        """Carry it out; None when nothing is to be handed in, because there is nothing or because it was stopped."""
+        item = await self.begin()
+        self.over = True
+        if not self.stopped:
+            return item
+        self.late = item
+        return None
+
+    def stop(self) -> asyncio.Task[None] | None:
+        """Stop it; the task to wait for, None where it had not begun."""
+        self.stopped = True
+        if self.task is not None:
+            self.work.stop(self.task)
+        return self.task
+
+
 class Crew:
-    """Starts what the kernel is owed and hands in what comes of it."""
+    """Starts what the kernel is owed and hands in what comes of it.
 
-    __slots__ = (
-        "_agent_id",
-        "_context",
-        "_deps",
-        "_extensions",
-        "_loop",
-        "_outbox",
-        "_plane",
-        "_prompt",
-        "_provider",
-        "_session",
-        "_source",
-        "_spawned",
-        "_started",
-    )
+    A tool gets a task of its own, in the caller's context. A model call goes on in the task that handed in the last
+    result, where there is one: a turn costs one task.
+    """
 
-    def __init__(
-        self,
-        session: Session,
-        outbox: Outbox,
-        provider: LLMProvider,
-        plane: ExecutionPlane,
-        *,
-        prompt: Prompt,
-        extensions: Mapping[str, object],
-        source: tuple[str, str],
-        agent_id: str | None,
-        deps: object,
-    ) -> None:
+    __slots__ = ("_context", "_loop", "_means", "_outbox", "_prompt", "_session", "_spawned", "_started", "_take")
+
+    def __init__(self, session: Session, outbox: Outbox, means: Means, take: Take) -> None:
         self._session = session
         self._outbox = outbox
-        self._provider = provider
-        self._plane = plane
-        self._prompt = prompt
-        self._extensions = extensions
-        self._source = source
-        self._agent_id = agent_id
-        self._deps = deps
+        self._means = means
+        self._take = take
+        self._prompt = Prompt()
         self._loop = asyncio.get_running_loop()
-        # Every effect begins in the caller's context, not in that of the effect before it.
         self._context = copy_context()
-        self._started: dict[int, _Effort] = {}
+        self._started: dict[int, Effort] = {}
         self._spawned: set[asyncio.Task[None]] = set()
 
-    def launch(self, effects: list[Effect], take: Take) -> None:
-        """Start every effect that was not started yet. Questions wait for whoever answers them.
+    def launch(self, effects: list[Effect], by: Effort | None) -> None:
+        """Start every effect that was not started yet; `by` is the effort whose task is free to go on.
 
-        An effect stays known until the kernel no longer owes it: one that is done, but whose result is still on its
-        way in, must not begin again.
+        Questions wait for whoever answers them. An effect stays known until the kernel no longer owes it: one that is
+        done, but whose result is still on its way in, must not begin again.
         """
         started = self._started
         self._started = {}
         for effect in effects:
-            known = started.get(effect.id)
-            if known is not None:
-                self._started[effect.id] = known
-            elif isinstance(effect, CallModel):
-                dialect, model = self._source
-                call = ModelCall(effect, self._plane, self._outbox, dialect, model)
-                request = self._prompt.request(self._session.kernel, effect, self._extensions)
-                self._start(effect.id, _Effort(call), partial(call.run, self._provider, request), take)
-            elif isinstance(effect, RunTool):
-                run = ToolRun(effect, self._session, self._outbox, self._loop)
-                self._start(effect.id, _Effort(run), partial(run.run, self._plane, self._agent_id, self._deps), take)
+            effort = started.get(effect.id)
+            if effort is None:
+                if isinstance(effect, CallModel):
+                    effort = self._model_call(effect)
+                elif isinstance(effect, RunTool):
+                    effort = self._tool_run(effect)
+                else:
+                    continue
+                if by is not None and isinstance(effect, CallModel):
+                    by.next = effort
+                else:
+                    effort.task = self._context.run(self._loop.create_task, self._work(effort))
+            self._started[effect.id] = effort
 
     async def halt(self) -> list[Input]:
         """Stop everything in flight and wait, at most the grace, until it has let go.
@@ -115,44 +135,32 @@ class Crew:
             for task in stuck:
                 _left_behind.add(task)
                 task.add_done_callback(_left_behind.discard)
-                _log.warning(
-                    "a cancelled tool or model call did not stop within %s s, it is left behind", GRACE_SECONDS
-                )
+                _log.warning("a stopped tool or model call did not end within %s s, it is left behind", GRACE_SECONDS)
         return [effort.late for effort in efforts if effort.late is not None]
 
-    def spawn(self, take: Take, item: Input) -> None:
+    def spawn(self, item: Input) -> None:
         """Hand in an input from where nothing can be awaited."""
-        task = self._loop.create_task(take(item))
+        task = self._loop.create_task(self._take(item, None))
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
 
-    def _start(self, effect: int, effort: _Effort, begin: Begin, take: Take) -> None:
-        self._started[effect] = effort
-        effort.task = self._context.run(self._loop.create_task, effort.run(begin, take))
+    async def _work(self, effort: Effort | None) -> None:
+        while effort is not None and not effort.stopped:
+            item = await effort.outcome()
+            if item is None:
+                return
+            await self._take(item, effort)
+            effort = effort.next
+            if effort is not None:
+                effort.task = asyncio.current_task()
 
+    def _model_call(self, effect: CallModel) -> Effort:
+        means = self._means
+        call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model)
+        request = self._prompt.request(self._session.kernel, effect, means.extensions)
+        return Effort(call, partial(call.run, means.provider, request))
 
-class _Effort:
-    """One effect in flight. `late` is what it came to although it was stopped."""
-
-    __slots__ = ("_stopping", "_work", "late", "over", "task")
-
-    def __init__(self, work: ModelCall | ToolRun) -> None:
-        self._work = work
-        self._stopping = False
-        self.over = False
-        self.late: Input | None = None
-        self.task: asyncio.Task[None] | None = None
-
-    async def run(self, begin: Begin, take: Take) -> None:
-        item = await begin()
-        self.over = True
-        if self._stopping:
-            self.late = item
-        elif item is not None:
-            await take(item)
-
-    def stop(self) -> asyncio.Task[None] | None:
-        self._stopping = True
-        if self.task is not None:
-            self._work.stop(self.task)
-        return self.task
+    def _tool_run(self, effect: RunTool) -> Effort:
+        means = self._means
+        run = ToolRun(effect, self._session, self._outbox, self._loop)
+        return Effort(run, partial(run.run, means.plane, means.agent_id, means.deps))

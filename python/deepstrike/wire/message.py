@@ -9,8 +9,11 @@ from __future__ import annotations
 import msgspec
 
 
-class Wire(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Base of everything that crosses the boundary. Unknown fields are refused."""
+class Wire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """Base of everything that crosses the boundary. Unknown fields are refused.
+
+    Frozen and made of texts and numbers, so it cannot be part of a cycle and the garbage collector need not look at it.
+    """
 
 
 class Text(Wire, frozen=True, tag="text"):

@@ -1,7 +1,7 @@
 //! Approvals and suspensions.
 
 use deepstrike_kernel::governance::{Call, Stage, StageVerdict, View, Windows};
-use deepstrike_kernel::wire::effect::{Open, Question};
+use deepstrike_kernel::wire::effect::{Effect, Open, Question};
 use deepstrike_kernel::wire::event::Status;
 use deepstrike_kernel::wire::message::{Ok, Validated};
 use deepstrike_kernel::wire::signal::Urgency;
@@ -214,4 +214,13 @@ fn a_high_signal_supersedes_a_call_that_waits_for_approval_but_not_one_that_has_
     let mut world = suspended(false);
     assert_eq!(kinds(&world.take(signal("news", Urgency::High, None))), ["signalled"]);
     assert_eq!(world.kernel.phase(), "waiting");
+}
+
+#[test]
+fn what_is_owed_comes_in_the_order_of_its_ids_and_from_a_given_one_on() {
+    let mut world = World::with_stages(ASKING);
+    world.take(start());
+    world.take(replies(0, vec![call("look"), call("write"), call("look")]));
+    let ids = |since| world.kernel.pending(since).iter().map(Effect::id).collect::<Vec<_>>();
+    assert_eq!((ids(None), ids(Some(2)), ids(Some(4))), (vec![2, 3, 4], vec![3, 4], vec![]));
 }
