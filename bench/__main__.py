@@ -1,4 +1,4 @@
-"""`python -m bench [--only CASE,…] [--reps N] [--json FILE] [--strict]`: run the figures, print them beside their floors.
+"""`python -m bench [--only CASE,…] [--reps N] [--json FILE] [--strict]`: measure the figures beside their floors.
 
 Every sample comes from a fresh process; ours and the floor take turns, so a slow minute of the machine hits both.
 """

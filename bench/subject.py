@@ -134,10 +134,10 @@ class Deepstrike:
     """The runner, its session in memory."""
 
     def over_http(self, base_url: str) -> Run:
-        provider, numbers = OpenAIProvider(API_KEY, MODEL, base_url=base_url), count()
+        source = runner(OpenAIProvider(API_KEY, MODEL, base_url=base_url), 100, InMemorySessionLog())
+        numbers = count()
 
         async def run(on_text: OnText | None) -> str:
-            source = runner(provider, 100, InMemorySessionLog())
             return await said_by(source, f"run-{next(numbers)}", on_text)
 
         return run

@@ -38,7 +38,7 @@ async def add(x: int, y: int) -> str:
 
 def arguments(turn: int) -> str:
     """The arguments of the scripted call of this turn, as JSON text."""
-    return f'{{"x": {turn}, "y": {turn + 1}}}'
+    return json.dumps({"x": turn, "y": turn + 1})
 
 
 def pieces(count: int = 50) -> list[str]:

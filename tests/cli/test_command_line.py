@@ -14,12 +14,12 @@ from typing import IO
 import pytest
 
 import deepstrike
-from deepstrike.providers.base import Finish, ToolCall
+from deepstrike.providers.base import Finish, ModelEvent, ToolCall
 from deepstrike.testing.server import ModelServer, Raw, chat_stream
 
 LIMIT = 60
 TOOLS = '''
-import asyncio, sys
+import asyncio, sys, time
 from deepstrike import tool
 
 @tool
@@ -36,6 +36,12 @@ async def wait() -> str:
     """Wait for ever."""
     await asyncio.Event().wait()
     return "never"
+
+async def block() -> str:
+    """Block the event loop."""
+    print("blocking", file=sys.stderr, flush=True)
+    time.sleep(600)
+    return "late"
 
 number = 5
 '''
@@ -194,7 +200,7 @@ def test_given_nobody_at_the_address_when_run_then_it_says_so_and_ends_with_1(he
 
 
 def test_given_a_compatible_server_when_run_then_the_tool_call_and_the_answer_cross_the_socket(here: Path) -> None:
-    question = [ToolCall("call_1", "add", '{"x": 17, "y": 28}'), Finish("tool_calls")]
+    question: list[ModelEvent] = [ToolCall("call_1", "add", '{"x": 17, "y": 28}'), Finish("tool_calls")]
     with ModelServer([question, "It is 45."]) as server:
         code, out, err = call(
             here,
@@ -222,7 +228,8 @@ def test_given_an_address_in_the_environment_when_run_then_it_is_used_and_named(
 
 
 def test_given_ctrl_c_when_the_answer_streams_then_what_was_shown_stays_and_the_exit_code_is_130(here: Path) -> None:
-    begun = Raw(chat_stream("one two three")[:1], end="stall")
+    writes = chat_stream("one two three")
+    begun = Raw(writes[: next(n for n, write in enumerate(writes) if b"one" in write) + 1], end="stall")
     with ModelServer([begun]) as server, start(here, "run", "go", "--base-url", server.base_url) as process:
         assert process.stdout is not None
         shown = process.stdout.read(4)
@@ -239,6 +246,20 @@ def test_given_ctrl_c_when_a_tool_runs_then_the_run_is_interrupted_and_the_exit_
         out, err = process.communicate(timeout=LIMIT)
     assert (process.returncode, out) == (130, "")
     assert settled(err).splitlines()[-1] == "1 turn · N tokens · T s · user_abort"
+
+
+def test_given_a_blocked_event_loop_when_ctrl_c_is_pressed_again_then_the_command_leaves(here: Path) -> None:
+    with start(here, "run", "block", "--model", "demo", "--tools", "my_tools:block") as process:
+        read_to(process.stderr, "blocking")
+        for _ in range(LIMIT):
+            process.send_signal(signal.SIGINT)
+            try:
+                _, err = process.communicate(timeout=1)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+    assert process.returncode == 130
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize("arguments", [("run", "add 1 and 2", "--json"), ("run", "hello")])

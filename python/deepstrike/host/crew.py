@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from deepstrike.host.context import InContext
 from deepstrike.host.model import ModelCall
 from deepstrike.host.prompt import Prompt
 from deepstrike.host.tool import ToolRun
@@ -16,6 +17,7 @@ from deepstrike.wire.effect import CallModel, RunTool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
+    from contextvars import Context
 
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.host.outbox import Outbox
@@ -25,12 +27,15 @@ if TYPE_CHECKING:
     from deepstrike.wire.input import Input
 
     Take = Callable[["Input", "Effort | None"], Coroutine[None, None, None]]
-    Begin = Callable[[], Coroutine[None, None, "Input | None"]]
+    Begin = Callable[[], Coroutine[object, object, "Input | None"]]
 
 _log = logging.getLogger("deepstrike")
 
 # How long a stopped effect may take to clean up before it is left behind.
 GRACE_SECONDS = 1.0
+
+# After so many effects the loop gets its turn, in case none of them had to wait.
+STREAK = 32
 
 # Tasks that did not stop within the grace: held so that they are not collected while they run.
 _left_behind: set[asyncio.Task[None]] = set()
@@ -52,11 +57,12 @@ class Means:
 class Effort:
     """One effect in flight. `late` is what it came to although it was stopped, `next` what its task goes on with."""
 
-    __slots__ = ("begin", "late", "next", "over", "stopped", "task", "work")
+    __slots__ = ("begin", "context", "late", "next", "over", "stopped", "task", "work")
 
-    def __init__(self, work: ModelCall | ToolRun, begin: Begin) -> None:
+    def __init__(self, work: ModelCall | ToolRun, begin: Begin, context: Context | None = None) -> None:
         self.work = work
         self.begin = begin
+        self.context = context
         self.stopped = False
         self.over = False
         self.late: Input | None = None
@@ -65,7 +71,8 @@ class Effort:
 
     async def outcome(self) -> Input | None:
         """Carry it out; None when nothing is to be handed in, because there is nothing or because it was stopped."""
-        item = await self.begin()
+        work = self.begin()
+        item = await (work if self.context is None else InContext(self.context, work))
         self.over = True
         if not self.stopped:
             return item
@@ -83,11 +90,22 @@ class Effort:
 class Crew:
     """Starts what the kernel is owed and hands in what comes of it.
 
-    A tool gets a task of its own, in the caller's context. A model call goes on in the task that handed in the last
-    result, where there is one: a turn costs one task.
+    An effect goes on in the task that handed in the last result, where that task is free: while nothing happens in
+    parallel, a whole run is one task. Every tool runs in a copy of the caller's context all the same.
     """
 
-    __slots__ = ("_context", "_loop", "_means", "_outbox", "_prompt", "_session", "_spawned", "_started", "_take")
+    __slots__ = (
+        "_context",
+        "_loop",
+        "_means",
+        "_outbox",
+        "_prompt",
+        "_session",
+        "_spawned",
+        "_started",
+        "_streak",
+        "_take",
+    )
 
     def __init__(self, session: Session, outbox: Outbox, means: Means, take: Take) -> None:
         self._session = session
@@ -99,6 +117,7 @@ class Crew:
         self._context = copy_context()
         self._started: dict[int, Effort] = {}
         self._spawned: set[asyncio.Task[None]] = set()
+        self._streak = 0
 
     def launch(self, effects: list[Effect], by: Effort | None) -> None:
         """Start every effect that was not started yet; `by` is the effort whose task is free to go on.
@@ -117,7 +136,7 @@ class Crew:
                     effort = self._tool_run(effect)
                 else:
                     continue
-                if by is not None and isinstance(effect, CallModel):
+                if by is not None and by.next is None:
                     by.next = effort
                 else:
                     effort.task = self._context.run(self._loop.create_task, self._work(effort))
@@ -146,6 +165,9 @@ class Crew:
 
     async def _work(self, effort: Effort | None) -> None:
         while effort is not None and not effort.stopped:
+            self._streak += 1
+            if self._streak % STREAK == 0:
+                await asyncio.sleep(0)
             item = await effort.outcome()
             if item is None:
                 return
@@ -163,4 +185,4 @@ class Crew:
     def _tool_run(self, effect: RunTool) -> Effort:
         means = self._means
         run = ToolRun(effect, self._session, self._outbox, self._loop)
-        return Effort(run, partial(run.run, means.plane, means.agent_id, means.deps))
+        return Effort(run, partial(run.run, means.plane, means.agent_id, means.deps), self._context.copy())

@@ -42,11 +42,10 @@ async def run_tool(tool: Tool[..., object], invocation: Invocation) -> ToolResul
     """
     if tool.timeout_ms is not None or _CANNOT_ASK:
         return await _in_own_task(tool, invocation)
-    before = _cancel_requests()
     try:
         return await _attempt(tool, invocation)
     except asyncio.CancelledError as error:
-        if _cancel_requests() > before:
+        if _cancel_requests():
             invocation.context._cancelled.set()
             raise
         return failure_of(error)
