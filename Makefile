@@ -18,6 +18,7 @@ LOGS := target/logs
 PURE := -p deepstrike-kernel -p deepstrike-tokens
 SOURCES := $(shell find crates \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/tests/*' -not -path '*/benches/*' 2>/dev/null) $(wildcard Cargo.toml Cargo.lock)
 TYPED := tests bench examples
+PYTHONS := python $(TYPED)
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 WORKERS ?= 2
 TEST_SECONDS ?= 120
@@ -96,13 +97,13 @@ bench-peers: $(VENV)/kernel.stamp
 	@bench/peers.sh $(BIN)/python $(BENCH_ARGS)
 
 fmt: $(VENV)/dev.stamp
-	@cargo fmt --all; $(BIN)/ruff check --quiet --select I --fix .; $(BIN)/ruff format --quiet .
+	@cargo fmt --all; $(BIN)/ruff check --quiet --select I --fix $(PYTHONS); $(BIN)/ruff format --quiet $(PYTHONS)
 
 fmt-check: $(VENV)/dev.stamp
-	@echo "· format"; cargo fmt --all --check; $(BIN)/ruff format --quiet --check .
+	@echo "· format"; cargo fmt --all --check; $(BIN)/ruff format --quiet --check $(PYTHONS)
 
 lint: $(VENV)/kernel.stamp $(VENV)/dev.stamp
-	@echo "· lint"; cargo clippy --workspace --all-targets --locked --quiet -- -D warnings; $(BIN)/ruff check --quiet .
+	@echo "· lint"; cargo clippy --workspace --all-targets --locked --quiet -- -D warnings; $(BIN)/ruff check --quiet $(PYTHONS)
 	@$(call quietly,layers,import rules,$(BIN)/lint-imports)
 
 types: $(VENV)/kernel.stamp $(VENV)/dev.stamp

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.host.crew import Crew
 from deepstrike.host.narrate import Narrator
-from deepstrike.kernel import Stale
+from deepstrike.kernel import Stale, decode_record
 from deepstrike.wire.input import Clock as ClockInput
 from deepstrike.wire.input import Interrupt
 
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from deepstrike.clock import Clock, Timer
     from deepstrike.host.crew import Effort, Means
     from deepstrike.host.outbox import Outbox
-    from deepstrike.host.session import Session
+    from deepstrike.host.session import Session, Step
     from deepstrike.wire.effect import Outcome
     from deepstrike.wire.input import Input
+
+
+_STOPS = (Interrupt, ClockInput)
 
 
 class Drive:
@@ -92,33 +95,35 @@ class Drive:
             self._taking = False
 
     async def _handle(self, item: Input, by: Effort | None) -> None:
-        if isinstance(item, Interrupt | ClockInput):
+        if isinstance(item, _STOPS):
             # What a stopped model call had shown, and results that came in meanwhile, stand before the stop.
-            for late in await self._crew.halt():
+            for late in [*await self._crew.halt(), *self._inputs]:
                 await self._accept(late)
-            while self._inputs:
-                await self._accept(self._inputs.popleft())
-        await self._accept(item)
-        kernel = self._session.kernel
-        outcome = kernel.outcome()
-        if outcome is None:
-            self._crew.launch(kernel.pending(), by)
-            self._arm(kernel.deadline())
-        else:
-            self._over.set_result(outcome)
-
-    async def _accept(self, item: Input) -> None:
-        try:
-            records = await self._session.accept(item)
-        except Stale:
+            self._inputs.clear()
+        step = await self._accept(item)
+        if step is None:
             return
-        for record in records:
-            for event in self._narrate(record):
-                self._outbox.put(event)
+        _, owed, deadline, outcome = step
+        if outcome is not None:
+            self._over.set_result(outcome)
+            return
+        self._crew.launch(owed, by)
+        if deadline != self._deadline:
+            self._arm(deadline)
+
+    async def _accept(self, item: Input) -> Step | None:
+        """None for an answer to what is no longer owed."""
+        try:
+            step = await self._session.accept(item)
+        except Stale:
+            return None
+        put = self._outbox.put
+        for line in step[0]:
+            for event in self._narrate(decode_record(line)):
+                put(event)
+        return step
 
     def _arm(self, deadline: int | None) -> None:
-        if deadline == self._deadline:
-            return
         self._deadline = deadline
         if self._timer is not None:
             self._timer.cancel()

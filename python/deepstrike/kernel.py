@@ -97,9 +97,13 @@ class Kernel:
         """
         return self._native.accept(encode_input(input), now)
 
-    def accept_encoded(self, input: bytes, now: int) -> list[bytes]:  # noqa: A002
-        """`accept` for an input that `encode_input` has encoded already: its size tells whether it needs a thread."""
-        return self._native.accept(input, now)
+    def advance(self, input: bytes, now: int) -> tuple[list[bytes], list[Effect], int | None, Outcome | None]:  # noqa: A002
+        """`accept` for an input that `encode_input` has encoded, and how things stand behind it.
+
+        Gives the records it made, and what `pending()`, `deadline()` and `outcome()` say now. Raises as `accept` does.
+        """
+        records, owed, deadline, outcome = self._native.advance(input, now)
+        return records, _effects(owed), deadline, None if outcome is None else _outcome(outcome)
 
     def pending(self, since: int = -1) -> list[Effect]:
         """The effects owed to the world with an id above `since`, in id order."""

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from select import select
 from typing import TYPE_CHECKING
@@ -67,7 +68,64 @@ class Terminal:
         os.close(self._keys)
 
     def type(self, keys: str) -> None:
-        os.write(self._keys, keys.encode())
+        with suppress(OSError):  # the command has ended
+            os.write(self._keys, keys.encode())
+
+    def read_to(self, wanted: str) -> None:
+        """Read until `wanted` was written behind what was waited for before."""
+        while (at := COLOURS.sub("", self.written).find(wanted, self._seen)) < 0:
+            assert self._read(), f"the output ended before {wanted!r}: {self.written!r}"
+        self._seen = at + len(wanted)
+
+    def end(self, pressing: str = "") -> tuple[int, str]:
+        """The exit code, and all that was written, without colours; `pressing` a key each second until it ends.
+
+        Again and again, because input() may be between its prompt and its wait for keys when the first one comes.
+        """
+        while True:
+            if pressing:
+                self.type(pressing)
+            if self._ready(1 if pressing else LIMIT) and not self._read():
+                return self.process.wait(LIMIT), COLOURS.sub("", self.written)
+
+    def _ready(self, seconds: float) -> bool:
+        return bool(select([self._keys], [], [], seconds)[0])
+
+    def _read(self) -> str:
+        assert self._ready(LIMIT), f"nothing more was written: {self.written!r}"
+        try:
+            piece = os.read(self._keys, 4096).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        self.written += piece
+        return piece
+
+
+_LEAD_THE_TERMINAL, *arguments],
+            cwd=here,
+            env={**kept, "PYTHONPATH": str(Path(deepstrike.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "120"},
+            stdin=side,
+            stdout=side,
+            stderr=side,
+            start_new_session=True,
+        )
+        os.close(side)
+        self.written = ""
+        self._seen = 0
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._keys)
+
+    def type(self, keys: str) -> None:
+        with suppress(OSError):  # the command has ended
+            os.write(self._keys, keys.encode())
 
     def read_to(self, wanted: str) -> None:
         """Read until `wanted` was written behind what was waited for before."""
@@ -134,8 +192,7 @@ def test_given_a_chat_when_ctrl_c_is_pressed_twice_then_the_first_interrupts_and
         terminal.type("add 2 and 3\n")
         terminal.read_to("The answer is 5, by the tool add.")
         terminal.read_to("> ")
-        terminal.type("\x03")
-        code, text = terminal.end()
+        code, text = terminal.end(pressing="\x03")
     assert code == 130
     assert "Traceback" not in text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,11 +26,9 @@ class AsksForNoOwner(InMemorySessionLog):
 
 class WritesRecordsOneByOne(InMemorySessionLog):
     async def append(self, session_id: str, records: Sequence[bytes], expected_seq: int, *, owner: str) -> int:
-        import asyncio
-
         for at, record in enumerate(records, expected_seq):
             await super().append(session_id, [record], at, owner=owner)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)  # a slow disk: other threads get their turn
         return expected_seq + len(records) - 1
 
 

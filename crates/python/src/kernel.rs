@@ -10,6 +10,9 @@ use serde::Serialize;
 
 use crate::fault::{Corrupt, KernelFault, Newer, Rejected, Stale, apart, broken};
 
+/// Records, owed effects, deadline, outcome.
+type Stand = (Vec<Vec<u8>>, Vec<u8>, Option<i64>, Option<Vec<u8>>);
+
 /// One session's state machine.
 #[pyclass(frozen, module = "deepstrike._kernel")]
 pub(crate) struct Kernel {
@@ -34,6 +37,16 @@ impl Kernel {
     /// Takes an input; the records it made.
     fn accept(&self, py: Python<'_>, input: &[u8], now: i64) -> PyResult<Vec<Vec<u8>>> {
         apart(py, || self.locked(|machine| machine.accept(input, Millis(now))))?.ok_or_else(broken)?.map_err(refused)
+    }
+
+    /// `accept`, and how things stand behind it: the records, what is owed, the deadline, the outcome.
+    fn advance(&self, py: Python<'_>, input: &[u8], now: i64) -> PyResult<Stand> {
+        let step = |machine: &mut Machine| {
+            let records = machine.accept(input, Millis(now))?;
+            let owed = json(&machine.pending(None));
+            Ok((records, owed, machine.deadline().map(|at| at.0), machine.outcome().map(|outcome| json(&outcome))))
+        };
+        apart(py, || self.locked(step))?.ok_or_else(broken)?.map_err(refused)
     }
 
     /// What is owed to the world, in id order.

@@ -4,6 +4,7 @@
 
 use deepstrike_tokens::{Clipped, clip, count};
 use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 
 #[test]
 fn given_a_text_that_fits_when_clipped_then_nothing_happens() {
@@ -54,16 +55,20 @@ fn given_a_limit_below_the_line_when_clipped_then_a_sign_or_nothing_is_left() {
     assert_eq!((left(0), left(1)), (Some(String::new()), Some("…".to_owned())));
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
-
-    #[test]
-    fn given_any_text_and_limit_when_clipped_then_never_above_the_limit(text in "(\\PC|\\s){0,4000}", limit in 0_u64..3000) {
-        if let Some(clipped) = clip(&text, "gpt-4o", limit) {
-            prop_assert!(count(&clipped.text, "gpt-4o") <= limit);
-            prop_assert!(clipped.total > limit);
-        } else {
-            prop_assert!(count(&text, "gpt-4o") <= limit);
+#[test]
+fn given_any_text_and_limit_when_clipped_then_never_above_the_limit() {
+    let asked = Config::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { asked.cases.min(500) } else { 32 };
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..asked };
+    let held = TestRunner::new(config).run(&("(\\PC|\\s){0,4000}", 0_u64..3000), |(text, limit)| {
+        match clip(&text, "gpt-4o", limit) {
+            Some(clipped) => {
+                prop_assert!(count(&clipped.text, "gpt-4o") <= limit);
+                prop_assert!(clipped.total > limit);
+            }
+            None => prop_assert!(count(&text, "gpt-4o") <= limit),
         }
-    }
+        Ok(())
+    });
+    assert_eq!(held.map_err(|failure| failure.to_string()), Ok(()));
 }

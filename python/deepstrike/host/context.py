@@ -29,9 +29,9 @@ class InContext(Generic[T]):
         try:
             waits_for = step(coroutine.send, None)
             while True:
-                try:  # noqa: PERF203
+                try:
                     got = yield waits_for
-                except GeneratorExit:
+                except GeneratorExit:  # noqa: PERF203
                     step(coroutine.close)
                     raise
                 except BaseException as error:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from deepstrike.errors import CorruptLog, DeepStrikeError, SessionError
-from deepstrike.kernel import Corrupt, Kernel, decode_record, encode_input
+from deepstrike.kernel import Corrupt, Kernel, encode_input
 from deepstrike.wire.input import Interrupt
 
 if TYPE_CHECKING:
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
     from deepstrike.clock import Clock
     from deepstrike.sessions.base import SessionLog
-    from deepstrike.wire.effect import Outcome
+    from deepstrike.wire.effect import Effect, Outcome
     from deepstrike.wire.input import Input
     from deepstrike.wire.policy import Config
-    from deepstrike.wire.record import Record
+
+    # Records as the log keeps them, what is owed, the deadline, the outcome.
+    Step = tuple[list[bytes], list[Effect], int | None, Outcome | None]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,7 +70,7 @@ class Session:
         self.model = config.model.id
         self.result_share = max(1, config.limits.window // 4)
 
-    async def accept(self, item: Input) -> list[Record]:
+    async def accept(self, item: Input) -> Step:
         """Hand an input to the kernel and append what it remembers; only then may anybody act on it.
 
         Raises what the kernel raises for an input it does not take (nothing has changed then), `JournalFailed` when
@@ -76,7 +78,10 @@ class Session:
         """
         data = encode_input(item)
         if len(data) <= OFF_LOOP_BYTES:
-            return await self._append(self.kernel.accept_encoded(data, self._clock.now_ms()))
+            step = self.kernel.advance(data, self._clock.now_ms())
+            if step[0]:
+                await self._append(step[0])
+            return step
         # Cancelling must not part what the kernel took from what the log holds.
         work = asyncio.create_task(self._accept_in_thread(data))
         try:
@@ -85,14 +90,17 @@ class Session:
             await asyncio.wait([work])
             raise
 
-    async def _accept_in_thread(self, data: bytes) -> list[Record]:
-        return await self._append(await asyncio.to_thread(self.kernel.accept_encoded, data, self._clock.now_ms()))
+    async def _accept_in_thread(self, data: bytes) -> Step:
+        step = await asyncio.to_thread(self.kernel.advance, data, self._clock.now_ms())
+        if step[0]:
+            await self._append(step[0])
+        return step
 
     def abandon(self) -> Outcome:
         """How things stood, for a run whose log cannot be written further: the log does not hear of this end."""
         outcome = self.kernel.outcome()
         if outcome is None:
-            self.kernel.accept_encoded(encode_input(Interrupt("abandoned")), self._clock.now_ms())
+            self.kernel.accept(Interrupt("abandoned"), self._clock.now_ms())
             outcome = self.kernel.outcome()
         if outcome is None:
             raise SessionError(f"session {self.id!r}: no goal was begun")
@@ -106,19 +114,17 @@ class Session:
         """`work(*args)`, in a thread where `size` bytes would hold the loop too long."""
         return await _off_loop(size, work, *args, **kwargs)
 
-    async def _append(self, batch: list[bytes]) -> list[Record]:
-        if batch:
-            try:
-                await self._log.append(self.id, batch, self._next_seq, owner=self._owner)
-            except asyncio.CancelledError:
-                await self._finish_append(batch)
-                raise
-            except DeepStrikeError as error:
-                raise JournalFailed(error.message, code=error.code, retryable=error.retryable) from error
-            except Exception as error:
-                raise JournalFailed(f"the session log failed: {type(error).__name__}: {error}") from error
-            self._next_seq += len(batch)
-        return [decode_record(line) for line in batch]
+    async def _append(self, batch: list[bytes]) -> None:
+        try:
+            await self._log.append(self.id, batch, self._next_seq, owner=self._owner)
+        except asyncio.CancelledError:
+            await self._finish_append(batch)
+            raise
+        except DeepStrikeError as error:
+            raise JournalFailed(error.message, code=error.code, retryable=error.retryable) from error
+        except Exception as error:
+            raise JournalFailed(f"the session log failed: {type(error).__name__}: {error}") from error
+        self._next_seq += len(batch)
 
     async def _finish_append(self, batch: list[bytes]) -> None:
         """A cancelled append left the batch whole or absent: make it whole, the kernel has taken it."""
