@@ -271,3 +271,16 @@ async def test_a_slow_consumer_holds_the_model_back() -> None:
     rest = [event async for event in stream]
     assert isinstance(rest[-1], DoneEvent)
     assert produced == 20_000
+
+
+async def test_a_model_that_never_waits_can_be_interrupted_all_the_same() -> None:
+    class Torrent:
+        async def stream(self, _request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            while True:
+                yield TextDelta("x")
+
+    runner = runner_of(Torrent())
+    task = asyncio.ensure_future(runner.run("go").result())
+    await asyncio.sleep(0)
+    runner.interrupt()
+    assert (await asyncio.wait_for(task, 10)).status == "user_abort"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from deepstrike.wire.message import ReplyPart
 
 _CANCELLED_INSIDE = Fault("provider_error", "the provider's stream was cancelled from inside")
+_DELTAS = (TextDelta, ThinkingDelta)
 _FINISHES = frozenset({"stop", "tool_calls", "length", "content_filter", "other"})
 
 
@@ -31,11 +32,12 @@ class ModelCall:
         "_dialect",
         "_effect",
         "_finish",
+        "_kind",
         "_model",
         "_outbox",
         "_parts",
+        "_pieces",
         "_plane",
-        "_run",
         "_stopping",
         "_usage",
     )
@@ -47,7 +49,8 @@ class ModelCall:
         self._dialect = dialect
         self._model = model
         self._parts: list[ReplyPart] = []
-        self._run: tuple[type[Text | Thinking], list[str]] | None = None
+        self._kind: type[TextDelta | ThinkingDelta] | None = None
+        self._pieces: list[str] = []
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._stopping = False
@@ -72,13 +75,16 @@ class ModelCall:
 
     async def _stream(self, provider: LLMProvider, request: ModelRequest) -> None:
         events = provider.stream(request)
+        put = self._outbox.put
         try:
             async for event in events:
-                kind = type(event)
-                if kind is TextDelta or kind is ThinkingDelta:
-                    self._delta(event)  # type: ignore[arg-type]
-                    if self._outbox.full:
-                        await self._outbox.room()
+                if isinstance(event, _DELTAS):
+                    if event.delta:
+                        # The hot path: a delta goes to the list of its run and to the caller, nothing else.
+                        pieces = self._pieces if self._kind is type(event) else self._begin_run(type(event))
+                        pieces.append(event.delta)
+                        if put(event):
+                            await self._outbox.room()
                 else:
                     self._other(event)
         finally:
@@ -87,15 +93,10 @@ class ModelCall:
         if self._finish is None:
             raise Truncated("the model's stream ended without a finish reason: the answer is cut; try again")
 
-    def _delta(self, event: TextDelta | ThinkingDelta) -> None:
-        if not event.delta:
-            return
-        kind: type[Text | Thinking] = Text if type(event) is TextDelta else Thinking
-        if self._run is None or self._run[0] is not kind:
-            self._flush()
-            self._run = (kind, [])
-        self._run[1].append(event.delta)
-        self._outbox.put(event)
+    def _begin_run(self, kind: type[TextDelta | ThinkingDelta]) -> list[str]:
+        self._flush()
+        self._kind, self._pieces = kind, []
+        return self._pieces
 
     def _other(self, event: ModelEvent) -> None:
         if isinstance(event, Usage):
@@ -118,14 +119,14 @@ class ModelCall:
 
     def _forget(self) -> None:
         """A retry begins the answer anew; only thinking can have been shown before one."""
-        self._run, self._usage, self._finish = None, None, None
+        self._kind, self._usage, self._finish = None, None, None
         self._parts.clear()
 
     def _flush(self) -> None:
-        if self._run is not None:
-            kind, pieces = self._run
-            self._parts.append(kind(well_formed("".join(pieces))))
-            self._run = None
+        if self._kind is not None:
+            text = well_formed("".join(self._pieces))
+            self._parts.append(Text(text) if self._kind is TextDelta else Thinking(text))
+            self._kind = None
 
     def _whole(self) -> Reply:
         self._flush()

@@ -21,23 +21,27 @@ class Outbox:
     After `leave` nobody listens and events are dropped: the caller has gone, or awaits the run without iterating it.
     """
 
-    __slots__ = ("_closed", "_listening", "_reader", "_writers", "events")
+    __slots__ = ("_closed", "_dropped", "_listening", "_reader", "_writers", "events")
 
     def __init__(self) -> None:
         self.events: deque[StreamEvent] = deque()
         self._listening = True
         self._closed = False
+        self._dropped = 0
         self._reader: asyncio.Future[None] | None = None
         self._writers: list[asyncio.Future[None]] = []
 
-    def put(self, event: StreamEvent) -> None:
-        """Queue an event. Never waits: a writer of many looks at `full` between them."""
+    def put(self, event: StreamEvent) -> bool:
+        """Queue an event, without waiting. True when it is time to await `room`: the caller is behind by the limit."""
         if not self._listening:
-            return
-        self.events.append(event)
+            self._dropped += 1
+            return self._dropped % LIMIT == 0
+        events = self.events
+        events.append(event)
         if self._reader is not None:
             _wake(self._reader)
             self._reader = None
+        return len(events) >= LIMIT
 
     @property
     def full(self) -> bool:
@@ -45,7 +49,9 @@ class Outbox:
         return len(self.events) >= LIMIT
 
     async def room(self) -> None:
-        """Wait until the caller has caught up, or has gone."""
+        """Wait until the caller has caught up. Where nobody listens, let the loop have its turn."""
+        if not self._listening:
+            await asyncio.sleep(0)
         while self.full and self._listening:
             waiter = asyncio.get_running_loop().create_future()
             self._writers.append(waiter)

@@ -83,8 +83,7 @@ class ToolRun:
             self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, progress.popleft()))
 
     async def _show(self, delta: str, chunk: object | None) -> None:
-        self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, delta, chunk))
-        if self._outbox.full:
+        if self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, delta, chunk)):
             await self._outbox.room()
 
     def _exceeds_share(self, result: ToolResult) -> bool:
