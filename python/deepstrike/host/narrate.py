@@ -19,7 +19,9 @@ from deepstrike.stream import (
     UsageEvent,
 )
 from deepstrike.wire.event import (
+    Allow,
     Ask,
+    Begun,
     CallRef,
     Compressed,
     Ended,
@@ -56,6 +58,8 @@ class Narrator:
     def narrate(self, record: Record) -> Iterable[StreamEvent]:
         """The events that one record means to the caller; most have one or none."""
         event = record.event
+        if isinstance(event, Begun) or (isinstance(event, Judged) and isinstance(event.verdict, Allow)):
+            return ()  # half of all records: a call that is allowed and begins
         match event:
             case Replied():
                 return self._replied(record.seq, event)
@@ -83,7 +87,7 @@ class Narrator:
             case Ask(reason=reason):
                 call = self._call(event.call)
                 return (PermissionRequestEvent(str(seq), call.id, call.name, _arguments(call), reason),)
-            case _:
+            case Allow():
                 return ()
 
     def _replied(self, seq: int, event: Replied) -> Iterable[StreamEvent]:
