@@ -70,7 +70,9 @@ class Kernel:
         Some microseconds, and the time to count the new text's tokens (20 to 40 MB/s; the first count for a vocabulary
         decodes it, about 0.1 s).
         """
-    def advance(self, input: bytes, now: int) -> tuple[list[bytes], bytes, int | None, bytes | None]:
+    def advance(  # noqa: A002
+        self, input: bytes, now: int
+    ) -> tuple[list[bytes], bytes, int | None, bytes | None]:
         """`accept`, and how things stand behind it, in one call: the records, `pending()`, `deadline()`, `outcome()`.
 
         Raises as `accept` does.

@@ -60,9 +60,8 @@ class Conduct:
         Raises what opening the session raises. The session is given back before the `DoneEvent` goes out.
         """
         clock = current_clock()
-        session = await Session.open(self._task.session_id, self._task.log, clock)
+        session = await Session.open(self._task.session_id, self._task.log, clock, self._task.start.config)
         try:
-            session.configure(self._task.start.config)
             self._drive = drive = Drive(session, self._task.means, outbox, clock)
             if self._interrupted is not None:
                 drive.interrupt(self._interrupted)

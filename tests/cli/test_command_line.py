@@ -15,7 +15,7 @@ import pytest
 
 import deepstrike
 from deepstrike.providers.base import Finish, ModelEvent, ToolCall
-from deepstrike.testing.server import ModelServer, Raw, chat_stream
+from deepstrike.testing.server import ModelServer, Raw, chat_stream, refusal
 
 LIMIT = 60
 TOOLS = '''
@@ -191,12 +191,14 @@ def test_given_a_timeout_when_a_tool_takes_longer_then_the_exit_code_is_5(here: 
     assert settled(err).splitlines()[-1] == "1 turn · N tokens · T s · timeout"
 
 
-def test_given_nobody_at_the_address_when_run_then_it_says_so_and_ends_with_1(here: Path) -> None:
-    code, out, err = call(here, "run", "hello", "--base-url", "http://127.0.0.1:1/v1", OPENAI_API_KEY="sk-secret-value")
+def test_given_a_refused_key_when_run_then_it_says_so_without_the_key_and_ends_with_1(here: Path) -> None:
+    key = "sk-secret-value-0123456789"
+    with ModelServer([refusal(401, f"Incorrect API key provided: {key}")]) as server:
+        code, out, err = call(here, "run", "hello", "--base-url", server.base_url, OPENAI_API_KEY=key)
     assert (code, out) == (1, "")
-    assert "error: " in err
-    assert "[unreachable]" in err
-    assert "sk-secret-value" not in err
+    assert [line for line in err.splitlines() if line.startswith("error: ") and line.endswith("[unauthorized]")]
+    assert settled(err).splitlines()[-1].endswith("tokens · T s · error")
+    assert key not in err
 
 
 def test_given_a_compatible_server_when_run_then_the_tool_call_and_the_answer_cross_the_socket(here: Path) -> None:

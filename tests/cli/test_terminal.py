@@ -78,14 +78,15 @@ class Terminal:
         self._seen = at + len(wanted)
 
     def end(self, pressing: str = "") -> tuple[int, str]:
-        """The exit code, and all that was written, without colours; `pressing` a key each second until it ends.
+        """The exit code, and all that was written, without colours; `pressing` a key until it ends.
 
-        Again and again, because input() may be between its prompt and its wait for keys when the first one comes.
+        Again after each silent second, because input() may still be on its way from its prompt to its wait for keys.
         """
+        self.type(pressing)
         while True:
-            if pressing:
+            if pressing and not self._ready(1):
                 self.type(pressing)
-            if self._ready(1 if pressing else LIMIT) and not self._read():
+            elif not self._read():
                 return self.process.wait(LIMIT), COLOURS.sub("", self.written)
 
     def _ready(self, seconds: float) -> bool:
@@ -93,54 +94,6 @@ class Terminal:
 
     def _read(self) -> str:
         assert self._ready(LIMIT), f"nothing more was written: {self.written!r}"
-        try:
-            piece = os.read(self._keys, 4096).decode("utf-8", "replace")
-        except OSError:
-            return ""
-        self.written += piece
-        return piece
-
-
-_LEAD_THE_TERMINAL, *arguments],
-            cwd=here,
-            env={**kept, "PYTHONPATH": str(Path(deepstrike.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "120"},
-            stdin=side,
-            stdout=side,
-            stderr=side,
-            start_new_session=True,
-        )
-        os.close(side)
-        self.written = ""
-        self._seen = 0
-
-    def __enter__(self) -> Terminal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._keys)
-
-    def type(self, keys: str) -> None:
-        with suppress(OSError):  # the command has ended
-            os.write(self._keys, keys.encode())
-
-    def read_to(self, wanted: str) -> None:
-        """Read until `wanted` was written behind what was waited for before."""
-        while (at := COLOURS.sub("", self.written).find(wanted, self._seen)) < 0:
-            assert self._read(), f"the output ended before {wanted!r}: {self.written!r}"
-        self._seen = at + len(wanted)
-
-    def end(self) -> tuple[int, str]:
-        """The exit code, and all that was written, without colours."""
-        while self._read():
-            pass
-        return self.process.wait(LIMIT), COLOURS.sub("", self.written)
-
-    def _read(self) -> str:
-        assert select([self._keys], [], [], LIMIT)[0], f"nothing more was written: {self.written!r}"
         try:
             piece = os.read(self._keys, 4096).decode("utf-8", "replace")
         except OSError:

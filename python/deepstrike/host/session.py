@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from deepstrike.errors import CorruptLog, DeepStrikeError, SessionError
-from deepstrike.kernel import Corrupt, Kernel, encode_input
+from deepstrike.kernel import Corrupt, Kernel, count, encode_input
 from deepstrike.wire.input import Interrupt
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ T = TypeVar("T")
 # Above this many bytes, counting and folding leave the event loop (kernel.md, Loops and threads).
 OFF_LOOP_BYTES = 256 * 1024
 
+_warm: set[str] = set()
+
 
 class JournalFailed(DeepStrikeError):
     """The log could not be written: this kernel has ended, the log holds all that was acted on."""
@@ -39,36 +41,35 @@ class Session:
 
     __slots__ = ("_clock", "_log", "_next_seq", "_owner", "id", "kernel", "model", "result_share")
 
-    def __init__(self, session_id: str, log: SessionLog, owner: str, kernel: Kernel, clock: Clock) -> None:
+    def __init__(
+        self, session_id: str, log: SessionLog, owner: str, kernel: Kernel, clock: Clock, config: Config
+    ) -> None:
         self.id = session_id
         self.kernel = kernel
-        self.model = ""
-        self.result_share = 0
+        self.model = config.model.id
+        # The part of the window, in tokens, that one tool result may fill.
+        self.result_share = max(1, config.limits.window // 4)
         self._log = log
         self._owner = owner
         self._clock = clock
         self._next_seq = kernel.next_seq
 
     @classmethod
-    async def open(cls, session_id: str, log: SessionLog, clock: Clock) -> Session:
+    async def open(cls, session_id: str, log: SessionLog, clock: Clock, config: Config) -> Session:
         """Acquire the session and fold its log. Raises `SessionBusy`, `CorruptLog` and whatever the log raises."""
         owner = await log.acquire(session_id)
         try:
+            await _warm_up(config.model.id)
             records = await log.read(session_id)
             kernel = await _off_loop(sum(map(len, records)), _fold, session_id, records)
         except BaseException:
             await log.release(session_id, owner)
             raise
-        return cls(session_id, log, owner, kernel, clock)
+        return cls(session_id, log, owner, kernel, clock, config)
 
     async def close(self) -> None:
         """Give the session back."""
         await self._log.release(self.id, self._owner)
-
-    def configure(self, config: Config) -> None:
-        """Take the model and the share of the window that one tool result may fill from these options."""
-        self.model = config.model.id
-        self.result_share = max(1, config.limits.window // 4)
 
     async def accept(self, item: Input) -> Step:
         """Hand an input to the kernel and append what it remembers; only then may anybody act on it.
@@ -137,6 +138,13 @@ async def _off_loop(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.
     if size <= OFF_LOOP_BYTES:
         return work(*args, **kwargs)
     return await asyncio.to_thread(work, *args, **kwargs)
+
+
+async def _warm_up(model: str) -> None:
+    """The first count for a vocabulary decodes it, about a tenth of a second: not on the loop."""
+    if model not in _warm:
+        await asyncio.to_thread(count, "warm", model)
+        _warm.add(model)
 
 
 def _fold(session_id: str, records: list[bytes]) -> Kernel:
