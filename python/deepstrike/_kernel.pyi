@@ -3,7 +3,7 @@
 Everything here is safe to call from any thread and raises nothing but what is listed. Arguments of a wrong type raise
 `TypeError`, integers that do not fit 64 bits (or are negative where that makes no sense) `OverflowError`, text with a
 lone surrogate `UnicodeEncodeError` (a `ValueError`): pass text through `deepstrike.text.well_formed` first.
-Whatever takes time releases the interpreter lock.
+Whatever takes time releases the interpreter lock: inputs above 16 KiB, counting, folding, validating.
 """
 
 from collections.abc import Sequence

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use serde::Serialize;
 
-use crate::fault::{Corrupt, KernelFault, Newer, Rejected, Stale, apart, broken};
+use crate::fault::{Corrupt, KernelFault, Newer, Rejected, Stale, apart, broken, sized};
 
 /// Records, owed effects, deadline, outcome.
 type Stand = (Vec<Vec<u8>>, Vec<u8>, Option<i64>, Option<Vec<u8>>);
@@ -36,7 +36,8 @@ impl Kernel {
 
     /// Takes an input; the records it made.
     fn accept(&self, py: Python<'_>, input: &[u8], now: i64) -> PyResult<Vec<Vec<u8>>> {
-        apart(py, || self.locked(|machine| machine.accept(input, Millis(now))))?.ok_or_else(broken)?.map_err(refused)
+        let step = |machine: &mut Machine| machine.accept(input, Millis(now));
+        sized(py, input.len(), || self.locked(step))?.ok_or_else(broken)?.map_err(refused)
     }
 
     /// `accept`, and how things stand behind it: the records, what is owed, the deadline, the outcome.
@@ -46,7 +47,7 @@ impl Kernel {
             let owed = json(&machine.pending(None));
             Ok((records, owed, machine.deadline().map(|at| at.0), machine.outcome().map(|outcome| json(&outcome))))
         };
-        apart(py, || self.locked(step))?.ok_or_else(broken)?.map_err(refused)
+        sized(py, input.len(), || self.locked(step))?.ok_or_else(broken)?.map_err(refused)
     }
 
     /// What is owed to the world, in id order.
