@@ -70,8 +70,10 @@ class Kernel:
         Some microseconds, and the time to count the new text's tokens (20 to 40 MB/s; the first count for a vocabulary
         decodes it, about 0.1 s).
         """
-    def advance(  # noqa: A002
-        self, input: bytes, now: int
+    def advance(
+        self,
+        input: bytes,  # noqa: A002 (the kernel's word for it)
+        now: int,
     ) -> tuple[list[bytes], bytes, int | None, bytes | None]:
         """`accept`, and how things stand behind it, in one call: the records, `pending()`, `deadline()`, `outcome()`.
 

@@ -19,12 +19,12 @@ import msgspec
 
 from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
 from deepstrike.wire.message import Usage
-from deepstrike.wire.policy import Price
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from deepstrike.wire.message import ToolSpec, Turn
+    from deepstrike.wire.policy import Price
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -123,7 +123,10 @@ class Provider(ABC):
         """See `LLMProvider.stream`."""
 
     def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
-        """The extensions that may be sent: an unknown one raises `ConfigError`, a refused one is dropped with a warning."""
+        """The extensions that may be sent; one that the model refuses is dropped with a warning.
+
+        Raises `ConfigError` for one that the provider does not know.
+        """
         return extensions
 
     async def aclose(self) -> None:
