@@ -55,17 +55,33 @@ def checksum_of(frame: bytes) -> int:
     return int.from_bytes(frame[4:8], "little")
 
 
-def frame_batch(records: Sequence[bytes], before: int) -> list[bytes]:
-    """The frames of one batch, `before` being the checksum of the frame in front of it."""
-    if len(records) == 1:  # nearly every batch; the turn waits for it
-        return [_pack(0, crc32(records[0], before)) + records[0]]
-    frames = []
+def seal_batch(records: Sequence[bytes], before: int) -> list[int]:
+    """A seal for each record of one batch: `left << 32 | checksum`; `before` is the checksum in front of the batch."""
+    if len(records) == 1:  # every second batch; the turn waits for it
+        return [crc32(records[0], before)]
+    seals = []
     left = len(records)
     for record in records:
         left -= 1
         before = _checksum(record, before, left)
-        frames.append(_pack(left, before) + record)
-    return frames
+        seals.append(left << 32 | before)
+    return seals
+
+
+def frame_batch(records: Sequence[bytes], before: int) -> list[bytes]:
+    """The frames of one batch, `before` being the checksum of the frame in front of it."""
+    seals = seal_batch(records, before)
+    return [_pack(seal >> 32, seal & _MASK) + record for seal, record in zip(seals, records, strict=True)]
+
+
+def verify(records: Iterable[bytes], seals: Iterable[int], before: int) -> Damage | None:
+    """The first of `records` that does not fit its seal; `before` is the checksum in front of them."""
+    for index, (record, seal) in enumerate(zip(records, seals, strict=True)):
+        found = crc32(record, before) if seal <= _MASK else _checksum(record, before, seal >> 32)
+        before = seal & _MASK
+        if found != before:
+            return Damage(index, _misfit(before, found))
+    return None
 
 
 def scan(frames: Iterable[bytes], before: int) -> Scan:
@@ -98,7 +114,11 @@ def _fault(frame: bytes, before: int, expected_left: int | None) -> str | None:
     left, checksum = _HEADER.unpack_from(frame)
     found = _checksum(frame[HEADER_SIZE:], before, left)
     if found != checksum:
-        return f"its checksum is {checksum:08x} and its bytes give {found:08x}"
+        return _misfit(checksum, found)
     if expected_left is not None and left != expected_left:
         return f"it says that {left} records of its batch follow where {expected_left} do"
     return None
+
+
+def _misfit(checksum: int, found: int) -> str:
+    return f"its checksum is {checksum:08x} and its bytes give {found:08x}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
@@ -10,10 +11,34 @@ from weakref import WeakSet
 
 from deepstrike.errors import CorruptLog, SessionBusy, SessionError, StaleWriter, UnknownSession
 from deepstrike.sessions.blob import blob_ref, blob_shelf, shelf_of
-from deepstrike.sessions.frame import checksum_of, frame_batch, scan, seed
+from deepstrike.sessions.frame import seal_batch, seed, verify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+class _Kept:
+    """The records of a session, and beside them their seals."""
+
+    __slots__ = ("records", "seals", "start")
+
+    def __init__(self, session_id: str) -> None:
+        self.start = seed(session_id)
+        self.records: list[bytes] = []
+        self.seals = array("Q")
+
+    def chain(self, seq: int) -> int:
+        """The checksum in front of record `seq`."""
+        return self.seals[seq - 1] & 0xFFFF_FFFF if seq else self.start
+
+    def append(self, records: Sequence[bytes]) -> None:
+        # Seals first: readers go by the records, and one `+=` shows them the whole batch or nothing of it.
+        self.seals.extend(seal_batch(records, self.chain(len(self.records))))
+        self.records += records
+
+    def after_fork(self) -> None:
+        """Another thread may have been between the seals and the records."""
+        del self.seals[len(self.records) :]
 
 
 class InMemorySessionLog:
@@ -23,10 +48,10 @@ class InMemorySessionLog:
     nobody holds a session.
     """
 
-    __slots__ = ("__weakref__", "_blobs", "_frames", "_lock", "_owners", "_tokens")
+    __slots__ = ("__weakref__", "_blobs", "_kept", "_lock", "_owners", "_tokens")
 
     def __init__(self) -> None:
-        self._frames: dict[str, list[bytes]] = {}
+        self._kept: dict[str, _Kept] = {}
         self._blobs: dict[str, dict[str, bytes]] = {}
         self._owners: dict[str, str] = {}
         self._tokens = count(1)
@@ -54,44 +79,48 @@ class InMemorySessionLog:
         with self._lock:
             if self._owners.get(session_id) != owner:
                 _refuse_owner(session_id, owner)
-            frames = self._frames.get(session_id)
-            if frames is None:
-                return self._begin(session_id, records, expected_seq)
-            if len(frames) != expected_seq:
-                _refuse_seq(session_id, expected_seq, len(frames))
-            # One `+=`: a reader, or a child forked at any moment, sees the whole batch or nothing of it.
-            frames += frame_batch(records, checksum_of(frames[-1]))
-            return len(frames) - 1
+            kept = self._kept.get(session_id)
+            length = 0 if kept is None else len(kept.records)
+            if length != expected_seq:
+                _refuse_seq(session_id, expected_seq, length)
+            if kept is None:
+                kept = _Kept(session_id)
+            if records:
+                kept.append(records)
+                self._kept[session_id] = kept
+            return len(kept.records) - 1
 
     async def read(self, session_id: str, from_seq: int = 0) -> list[bytes]:
         """See `SessionLog.read`. A `from_seq` below 0 counts as 0."""
         first = max(from_seq, 0)
         with self._lock:
-            frames = self._frames.get(session_id, [])
-            before = checksum_of(frames[first - 1]) if 0 < first <= len(frames) else seed(session_id)
-            wanted = frames[first:]
-        found = scan(wanted, before)
-        if found.damage is not None:
-            _refuse_damage(session_id, first + found.damage.index, found.damage.reason)
-        return found.records
+            kept = self._kept.get(session_id)
+            if kept is None or first >= len(kept.records):
+                return []
+            records, seals, before = kept.records[first:], kept.seals[first:], kept.chain(first)
+        damage = verify(records, seals, before)
+        if damage is not None:
+            _refuse_damage(session_id, first + damage.index, damage.reason)
+        return records
 
     async def latest_seq(self, session_id: str) -> int:
         """See `SessionLog.latest_seq`."""
-        return len(self._frames.get(session_id, ())) - 1
+        kept = self._kept.get(session_id)
+        return -1 if kept is None else len(kept.records) - 1
 
     async def sessions(self) -> list[str]:
         """See `SessionLog.sessions`."""
         with self._lock:
-            return list(self._frames)
+            return list(self._kept)
 
     async def delete(self, session_id: str) -> None:
         """See `SessionLog.delete`."""
         with self._lock:
             if session_id in self._owners:
                 raise SessionBusy(f"session {session_id!r} has a run in progress; interrupt it before deleting it")
-            frames = self._frames.pop(session_id, None)
+            kept = self._kept.pop(session_id, None)
             blobs = self._blobs.pop(blob_shelf(session_id), None)
-        if frames is None and blobs is None:
+        if kept is None and blobs is None:
             raise UnknownSession(f"there is no session {session_id!r} in this log; sessions() lists those there are")
 
     async def put_blob(self, session_id: str, data: bytes) -> str:
@@ -114,18 +143,12 @@ class InMemorySessionLog:
         start = max(offset, 0)
         return data[start:] if length is None else data[start : start + max(length, 0)]
 
-    def _begin(self, session_id: str, records: Sequence[bytes], expected_seq: int) -> int:
-        if expected_seq != 0:
-            _refuse_seq(session_id, expected_seq, 0)
-        frames = frame_batch(records, seed(session_id))
-        if frames:
-            self._frames[session_id] = frames
-        return len(frames) - 1
-
     def _after_fork(self) -> None:
         # Another thread may have held the lock, and no run of the parent goes on here.
         self._lock = Lock()
         self._owners = {}
+        for kept in self._kept.values():
+            kept.after_fork()
 
 
 def _refuse_owner(session_id: str, owner: str) -> NoReturn:
