@@ -14,6 +14,7 @@ from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
 if TYPE_CHECKING:
     from deepstrike.host.crew import Means
     from deepstrike.host.outbox import Outbox
+    from deepstrike.host.recent import Recent
     from deepstrike.sessions.base import SessionLog
     from deepstrike.stream import Status
     from deepstrike.wire.effect import Outcome
@@ -29,6 +30,7 @@ class Task:
     session_id: str
     start: Start
     log: SessionLog
+    recent: Recent
     means: Means
 
 
@@ -60,12 +62,14 @@ class Conduct:
         Raises what opening the session raises. The session is given back before the `DoneEvent` goes out.
         """
         clock = current_clock()
-        session = await Session.open(self._task.session_id, self._task.log, clock, self._task.start.config)
+        task = self._task
+        session = await Session.open(task.session_id, task.log, task.recent, clock, task.start.config)
         try:
-            self._drive = drive = Drive(session, self._task.means, outbox, clock)
+            self._drive = drive = Drive(session, task.means, outbox, clock)
             if self._interrupted is not None:
                 drive.interrupt(self._interrupted)
-            self.result = self._result(await drive.run(self._task.start))
+            self.result = self._result(await drive.run(task.start))
+            await session.rest(task.recent)
         except JournalFailed as error:
             outbox.put(ErrorEvent(error.message, error.code, error.retryable))
             self.result = self._lost(session, error)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
 from deepstrike.host.crew import Means
+from deepstrike.host.recent import Recent
 from deepstrike.providers.base import Provider
 from deepstrike.run import Run, block_on
 from deepstrike.text import well_formed
@@ -37,6 +38,7 @@ class RuntimeRunner:
         self._options = options
         self._log = options.log()
         self._plane = options.plane()
+        self._recent = Recent()
         self._active: set[Conduct] = set()
         self._lock = threading.Lock()
 
@@ -61,7 +63,7 @@ class RuntimeRunner:
         admitted = self._options.admit(extensions or {})
         session = _session_id(session_id)
         start = Start(_parts(goal), self._config(session, self._options.limits(admitted)), _criteria(criteria))
-        task = Task(session, start, self._log, self._means(admitted, deps))
+        task = Task(session, start, self._log, self._recent, self._means(admitted, deps))
         return Run(lambda: Conduct(task), self._perform)
 
     def run(

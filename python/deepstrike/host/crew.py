@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from deepstrike.host.context import InContext
 from deepstrike.host.model import ModelCall
-from deepstrike.host.prompt import Prompt
 from deepstrike.host.tool import ToolRun
 from deepstrike.wire.effect import CallModel, RunTool
 
@@ -99,7 +98,6 @@ class Crew:
         "_loop",
         "_means",
         "_outbox",
-        "_prompt",
         "_session",
         "_spawned",
         "_started",
@@ -112,7 +110,6 @@ class Crew:
         self._outbox = outbox
         self._means = means
         self._take = take
-        self._prompt = Prompt()
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._started: dict[int, Effort] = {}
@@ -179,7 +176,7 @@ class Crew:
     def _model_call(self, effect: CallModel) -> Effort:
         means = self._means
         call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model)
-        request = self._prompt.request(self._session.kernel, effect, means.extensions)
+        request = self._session.prompt.request(self._session.kernel, effect, means.extensions)
         return Effort(call, partial(call.run, means.provider, request))
 
     def _tool_run(self, effect: RunTool) -> Effort:

@@ -6,6 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from deepstrike.errors import CorruptLog, DeepStrikeError, SessionError
+from deepstrike.host.prompt import Prompt
+from deepstrike.host.recent import TAIL, Standing
 from deepstrike.kernel import Corrupt, Kernel, count, encode_input
 from deepstrike.wire.input import Interrupt
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deepstrike.clock import Clock
+    from deepstrike.host.recent import Recent
     from deepstrike.sessions.base import SessionLog
     from deepstrike.wire.effect import Effect, Outcome
     from deepstrike.wire.input import Input
@@ -39,13 +42,21 @@ class JournalFailed(DeepStrikeError):
 class Session:
     """Owns the session in the log from `open` to `close`. Not for use by two tasks at once."""
 
-    __slots__ = ("_clock", "_log", "_next_seq", "_owner", "id", "kernel", "model", "result_share")
+    __slots__ = ("_clock", "_log", "_next_seq", "_owner", "id", "kernel", "model", "prompt", "result_share")
 
     def __init__(
-        self, session_id: str, log: SessionLog, owner: str, kernel: Kernel, clock: Clock, config: Config
+        self,
+        session_id: str,
+        log: SessionLog,
+        owner: str,
+        kernel: Kernel,
+        prompt: Prompt,
+        clock: Clock,
+        config: Config,
     ) -> None:
         self.id = session_id
         self.kernel = kernel
+        self.prompt = prompt
         self.model = config.model.id
         # The part of the window, in tokens, that one tool result may fill.
         self.result_share = max(1, config.limits.window // 4)
@@ -55,17 +66,30 @@ class Session:
         self._next_seq = kernel.next_seq
 
     @classmethod
-    async def open(cls, session_id: str, log: SessionLog, clock: Clock, config: Config) -> Session:
-        """Acquire the session and fold its log. Raises `SessionBusy`, `CorruptLog` and whatever the log raises."""
+    async def open(cls, session_id: str, log: SessionLog, recent: Recent, clock: Clock, config: Config) -> Session:
+        """Acquire the session and fold its log, or go on from what is remembered of it.
+
+        Raises `SessionBusy`, `CorruptLog` and whatever the log raises.
+        """
         owner = await log.acquire(session_id)
         try:
             await _warm_up(config.model.id)
-            records = await log.read(session_id)
-            kernel = await _off_loop(sum(map(len, records)), _fold, session_id, records)
+            standing = recent.take(session_id)
+            if standing is not None and await _ends_alike(session_id, log, standing):
+                kernel, prompt = standing.kernel, standing.prompt
+            else:
+                records = await log.read(session_id)
+                kernel, prompt = await _off_loop(sum(map(len, records)), _fold, session_id, records), Prompt()
         except BaseException:
             await log.release(session_id, owner)
             raise
-        return cls(session_id, log, owner, kernel, clock, config)
+        return cls(session_id, log, owner, kernel, prompt, clock, config)
+
+    async def rest(self, recent: Recent) -> None:
+        """Remember how the session stands, for the next goal."""
+        if self._next_seq == self.kernel.next_seq:
+            tail = await self._log.read(self.id, max(0, self._next_seq - TAIL))
+            recent.keep(self.id, Standing(self.kernel, self.prompt, tail))
 
     async def close(self) -> None:
         """Give the session back."""
@@ -145,6 +169,10 @@ async def _warm_up(model: str) -> None:
     if model not in _warm:
         await asyncio.to_thread(count, "warm", model)
         _warm.add(model)
+
+
+async def _ends_alike(session_id: str, log: SessionLog, standing: Standing) -> bool:
+    return await log.read(session_id, standing.kernel.next_seq - len(standing.tail)) == standing.tail
 
 
 def _fold(session_id: str, records: list[bytes]) -> Kernel:
