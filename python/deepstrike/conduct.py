@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
-from deepstrike.host.session import JournalFailed, Session
+from deepstrike.host.session import HostFailed, JournalFailed, Session
 from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
 
 if TYPE_CHECKING:
+    from deepstrike.errors import DeepStrikeError
     from deepstrike.host.crew import Means
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.recent import Recent
@@ -70,7 +71,7 @@ class Conduct:
                 drive.interrupt(self._interrupted)
             self.result = self._result(await drive.run(task.start))
             await session.rest(task.recent)
-        except JournalFailed as error:
+        except (JournalFailed, HostFailed) as error:
             outbox.put(ErrorEvent(error.message, error.code, error.retryable))
             self.result = self._lost(session, error)
         except asyncio.CancelledError:
@@ -81,25 +82,24 @@ class Conduct:
         outbox.put(_done(self.result))
         return self.result
 
-    def _lost(self, session: Session, error: JournalFailed) -> RunResult:
-        """The log is behind the kernel: the counters are the kernel's, the status is the log's failure."""
-        outcome = session.abandon()
-        return self._result(outcome, "error", error.message, error.code)
+    def _lost(self, session: Session, error: DeepStrikeError) -> RunResult:
+        """The log is behind the kernel: the counters are the kernel's, the status is the failure's."""
+        found = self._result(session.abandon())
+        return replace(found, status="error", error=error.message, code=error.code, retryable=error.retryable)
 
-    def _result(
-        self, outcome: Outcome, status: Status | None = None, message: str | None = None, code: str | None = None
-    ) -> RunResult:
+    def _result(self, outcome: Outcome) -> RunResult:
         return RunResult(
             text=outcome.text,
             output=None,
-            status=status if status is not None else cast("Status", outcome.status),
+            status=cast("Status", outcome.status),
             pending=outcome.pending,
             iterations=outcome.turns,
             usage=_usage(outcome),
             total_tokens=outcome.input_tokens + outcome.output_tokens,
             session_id=self._task.session_id,
-            error=message if message is not None else outcome.message or None,
-            code=code if code is not None else outcome.code or None,
+            error=outcome.message or None,
+            code=outcome.code or None,
+            retryable=outcome.retryable,
         )
 
 

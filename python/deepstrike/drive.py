@@ -7,11 +7,13 @@ starts what the kernel owes next, so a turn costs two tasks and no wake of a thi
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
 from deepstrike.host.crew import Crew
 from deepstrike.host.narrate import Narrator
+from deepstrike.host.session import HostFailed, JournalFailed
 from deepstrike.kernel import Stale, decode_record
 from deepstrike.wire.input import Clock as ClockInput
 from deepstrike.wire.input import Interrupt
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from deepstrike.wire.input import Input
 
 
+_log = logging.getLogger("deepstrike")
 _STOPS = (Interrupt, ClockInput)
 
 
@@ -89,8 +92,13 @@ class Drive:
         try:
             while self._inputs and not self._over.done():
                 await self._handle(self._inputs.popleft(), by)
-        except Exception as error:
+        except JournalFailed as error:
             self._over.set_exception(error)
+        except Exception as error:
+            _log.exception("a run failed in the host")
+            failure = HostFailed(f"the run failed inside deepstrike: {type(error).__name__}: {error}; please report it")
+            failure.__cause__ = error
+            self._over.set_exception(failure)
         finally:
             self._taking = False
 

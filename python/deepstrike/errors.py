@@ -59,12 +59,15 @@ class ConfigError(DeepStrikeError, ValueError):
 
 
 class RunFailed(DeepStrikeError):
-    """A run ended with status `error`. `result` holds the partial text, usage and session id."""
+    """A run ended with status `error`: `code` and `retryable` are those of what failed.
+
+    `result` holds the partial text, usage and session id.
+    """
 
     default_code = "run_failed"
 
-    def __init__(self, message: str, *, result: RunResult, code: str | None = None) -> None:
-        super().__init__(message, code=code)
+    def __init__(self, message: str, *, result: RunResult, code: str | None = None, retryable: bool = False) -> None:
+        super().__init__(message, code=code, retryable=retryable)
         self.result = result
 
 

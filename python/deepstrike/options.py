@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -59,16 +60,25 @@ class RuntimeOptions:
     max_parallel_tools: int = 8
 
     def __post_init__(self) -> None:
-        _require_stream(self.provider)
-        for name in ("max_turns", "max_parallel_tools"):
-            _require_positive(name, getattr(self, name))
-        for name in ("max_tokens", "timeout_ms", "max_total_tokens"):
-            if getattr(self, name) is not None:
-                _require_positive(name, getattr(self, name))
-        if isinstance(self.initial_memory, str):
-            raise ConfigError("initial_memory is a list of texts, not one string: write initial_memory=[…]")
-        self.admit({})
-        self.limits(self.extensions)
+        _require_methods("provider", self.provider, "stream")
+        if self.session_log is not None:
+            _require_methods("session_log", self.session_log, "acquire", "append", "read", "release")
+        if self.execution_plane is not None:
+            _require_methods("execution_plane", self.execution_plane, "specs", "validate", "execute")
+        for name, value in (("max_turns", self.max_turns), ("max_parallel_tools", self.max_parallel_tools)):
+            _require_positive(name, value)
+        for name, limit in (
+            ("max_tokens", self.max_tokens),
+            ("timeout_ms", self.timeout_ms),
+            ("max_total_tokens", self.max_total_tokens),
+        ):
+            if limit is not None:
+                _require_positive(name, limit)
+        _require_text("system_prompt", self.system_prompt)
+        _require_texts("initial_memory", self.initial_memory)
+        if self.agent_id is not None:
+            _require_text("agent_id", self.agent_id)
+        self.limits(self.admit({}))
 
     def log(self) -> SessionLog:
         """The session log, a fresh one in memory where none was given."""
@@ -109,9 +119,20 @@ class RuntimeOptions:
         )
 
 
-def _require_stream(provider: object) -> None:
-    if not callable(getattr(provider, "stream", None)):
-        raise ConfigError(f"provider must have a method stream(request); {type(provider).__name__} has none")
+def _require_methods(field: str, value: object, *methods: str) -> None:
+    missing = [method for method in methods if not callable(getattr(value, method, None))]
+    if missing:
+        raise ConfigError(f"{field} must have the method {missing[0]}(…); {type(value).__name__} has none")
+
+
+def _require_text(field: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise ConfigError(f"{field} must be a text, not {type(value).__name__}")
+
+
+def _require_texts(field: str, value: object) -> None:
+    if isinstance(value, str) or not isinstance(value, Iterable) or not all(isinstance(text, str) for text in value):
+        raise ConfigError(f"{field} must be a list of texts: write {field}=[…]")
 
 
 def _require_positive(name: str, value: object) -> None:

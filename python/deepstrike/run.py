@@ -217,24 +217,24 @@ def block_on(work: Callable[[], Coroutine[object, object, T]]) -> T:
 
 def _checked(result: RunResult) -> RunResult:
     if result.status == "error":
-        raise RunFailed(result.error or "the run failed", result=result, code=result.code)
+        raise RunFailed(result.error or "the run failed", result=result, code=result.code, retryable=result.retryable)
     return result
 
 
 def _failed(done: DoneEvent, text: str, failure: ErrorEvent | None) -> RunFailed:
-    message = failure.message if failure is not None else "the run failed"
-    code = failure.code if failure is not None else None
-    usage = done.usage if done.usage is not None else UsageEvent(0, 0)
+    fault = failure if failure is not None else ErrorEvent("the run failed")
+    retryable = bool(fault.retryable)
     result = RunResult(
-        text,
-        done.output,
-        done.status,
-        (),
-        done.iterations,
-        usage,
-        done.total_tokens,
-        done.session_id or "",
-        message,
-        code,
+        text=text,
+        output=done.output,
+        status=done.status,
+        pending=(),
+        iterations=done.iterations,
+        usage=done.usage if done.usage is not None else UsageEvent(0, 0),
+        total_tokens=done.total_tokens,
+        session_id=done.session_id or "",
+        error=fault.message,
+        code=fault.code,
+        retryable=retryable,
     )
-    return RunFailed(message, result=result, code=code)
+    return RunFailed(fault.message, result=result, code=fault.code, retryable=retryable)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deepstrike.conduct import Conduct, Task
@@ -18,7 +19,7 @@ from deepstrike.wire.message import File, Image, Text
 from deepstrike.wire.policy import Config, Limits, Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from types import TracebackType
 
     from deepstrike.host.outbox import Outbox
@@ -159,10 +160,12 @@ def _session_id(session_id: str | None) -> str:
 
 
 def _parts(goal: str | Sequence[Part]) -> tuple[Part, ...]:
-    parts: Sequence[Part] = (Text(goal),) if isinstance(goal, str) else tuple(goal)
+    if not isinstance(goal, Sequence):
+        raise ConfigError(f"the goal must be a text or a list of content parts, not {type(goal).__name__}")
+    parts = (_part(Text(goal)),) if isinstance(goal, str) else tuple(map(_part, goal))
     if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
         raise ConfigError("the goal is empty: give a text, or content parts (Text, Image, File)")
-    return tuple(map(_part, parts))
+    return parts
 
 
 def _part(part: Part) -> Part:
@@ -174,6 +177,6 @@ def _part(part: Part) -> Part:
 
 
 def _criteria(criteria: Sequence[str] | None) -> tuple[str, ...]:
-    if isinstance(criteria, str):
-        raise ConfigError("criteria is a list of texts, not one string: write criteria=[…]")
+    if isinstance(criteria, str) or not all(isinstance(text, str) for text in criteria or ()):
+        raise ConfigError("criteria must be a list of texts: write criteria=[…]")
     return tuple(map(well_formed, criteria or ()))

@@ -217,7 +217,8 @@ class RunResult:
 
     `text` is the text of the last turn; `output` the validated structured output where one was asked for; `pending`
     the open requests of a suspended run; `error` the reason for every status but `completed`, None there, and `code`
-    its stable word. `iterations`, `usage` and `total_tokens` are of this goal.
+    its stable word, and `retryable` says whether trying again may help. `iterations`, `usage` and `total_tokens` are of
+    this goal.
     """
 
     text: str
@@ -230,3 +231,4 @@ class RunResult:
     session_id: str
     error: str | None = None
     code: str | None = None
+    retryable: bool = False

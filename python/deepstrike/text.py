@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+# One escape of a JSON string at a time, a surrogate pair as one; so a backslash that is itself escaped is seen as such.
+_ESCAPE = re.compile(r"\\(?:u[dD][89aAbB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+
 
 def well_formed(text: str) -> str:
     """`text` with surrogate pairs joined to the character they mean and lone surrogates replaced by U+FFFD.
@@ -15,3 +21,11 @@ def well_formed(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def well_formed_json(text: str) -> str:
+    """JSON text as `well_formed`, in which also no lone surrogate is left as an escape (`\\ud83d`)."""
+    text = well_formed(text)
+    if _SURROGATE.search(text) is None:
+        return text
+    return _ESCAPE.sub(lambda found: "\ufffd" if _SURROGATE.fullmatch(found.group()) else found.group(), text)

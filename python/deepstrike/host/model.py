@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deepstrike.errors import ProviderError, Truncated
 from deepstrike.providers.base import Artefact, Finish, ToolCall
 from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
-from deepstrike.text import well_formed
+from deepstrike.text import well_formed, well_formed_json
 from deepstrike.wire.input import Failure, Fault, Reply
 from deepstrike.wire.message import CallPart, Opaque, Text, Thinking, Usage
 
@@ -108,7 +108,7 @@ class ModelCall:
             self._outbox.put(event)
         elif isinstance(event, ToolCall):
             self._flush()
-            text = well_formed(event.arguments_text)
+            text = well_formed_json(event.arguments_text)
             name = well_formed(event.name)
             self._parts.append(CallPart(well_formed(event.id), name, text, self._plane.validate(name, text)))
         elif isinstance(event, Artefact):

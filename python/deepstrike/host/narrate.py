@@ -138,7 +138,7 @@ def _arguments(call: RecordedCall) -> Mapping[str, object]:
 def _value(text: str) -> object:
     try:
         return _json(text)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         pass  # numbers beyond a double, which the standard reader takes
     try:
         value: object = json.loads(text)

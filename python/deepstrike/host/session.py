@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from deepstrike.errors import CorruptLog, DeepStrikeError, SessionError
@@ -30,6 +31,7 @@ T = TypeVar("T")
 # Above this many bytes, counting and folding leave the event loop (kernel.md, Loops and threads).
 OFF_LOOP_BYTES = 256 * 1024
 
+_logger = logging.getLogger("deepstrike")
 _warm: set[str] = set()
 
 
@@ -37,6 +39,12 @@ class JournalFailed(DeepStrikeError):
     """The log could not be written: this kernel has ended, the log holds all that was acted on."""
 
     default_code = "session_log"
+
+
+class HostFailed(DeepStrikeError):
+    """Something here failed that should not have: the run ends, the log holds all that was acted on."""
+
+    default_code = "internal"
 
 
 class Session:
@@ -86,14 +94,22 @@ class Session:
         return cls(session_id, log, owner, kernel, prompt, clock, config)
 
     async def rest(self, recent: Recent) -> None:
-        """Remember how the session stands, for the next goal."""
-        if self._next_seq == self.kernel.next_seq:
+        """Remember how the session stands, for the next goal. A log that cannot be read leaves it to be folded."""
+        if self._next_seq != self.kernel.next_seq:
+            return
+        try:
             tail = await self._log.read(self.id, max(0, self._next_seq - TAIL))
+        except Exception:
+            _logger.warning("session %r is not remembered: its log could not be read", self.id, exc_info=True)
+        else:
             recent.keep(self.id, Standing(self.kernel, self.prompt, tail))
 
     async def close(self) -> None:
-        """Give the session back."""
-        await self._log.release(self.id, self._owner)
+        """Give the session back. A log that fails at this is reported, the run's result stands."""
+        try:
+            await self._log.release(self.id, self._owner)
+        except Exception:
+            _logger.exception("session %r could not be released and may stay busy", self.id)
 
     async def accept(self, item: Input) -> Step:
         """Hand an input to the kernel and append what it remembers; only then may anybody act on it.

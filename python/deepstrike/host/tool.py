@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.session import Session
     from deepstrike.wire.effect import RunTool
+
+_log = logging.getLogger("deepstrike")
 
 # A token of a byte-level vocabulary is at least one byte, a character at most four; unknown vocabularies are counted
 # with a factor of 1.35 over it. Texts below this need no count to be known to fit.
@@ -99,6 +102,11 @@ class ToolRun:
         if cut is None:
             return result
         preview, tokens = cut
-        ref = await self._session.put_blob(data)
+        blob: BlobRef | None = None
+        try:
+            blob = BlobRef(await self._session.put_blob(data), len(data), tokens)
+        except Exception:
+            # The tool has run and its preview is worth more than an error; the log's own failure shows at the append.
+            _log.exception("the full result of %r could not be stored, only its preview is kept", self._effect.name)
         kept = tuple(part for part in result.parts if not isinstance(part, Text))
-        return ToolResult((Text(preview), *kept), result.error_kind, BlobRef(ref, len(data), tokens))
+        return ToolResult((Text(preview), *kept), result.error_kind, blob)

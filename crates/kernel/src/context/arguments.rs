@@ -5,6 +5,9 @@ use alloc::string::String;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+/// How deep arguments may nest that are sent back as they are.
+const DEPTH: u32 = 100;
+
 /// Whether `text` is one JSON text. Numbers of any size pass: nothing is converted.
 #[must_use]
 pub fn is_json(text: &str) -> bool {
@@ -19,13 +22,32 @@ pub fn object_text(text: &str) -> Cow<'_, str> {
     if trimmed.is_empty() || trimmed == "null" {
         return Cow::Borrowed("{}");
     }
-    if trimmed.starts_with('{') && is_json(trimmed) {
+    if trimmed.starts_with('{') && is_json(trimmed) && !is_deeper(trimmed, DEPTH) {
         return Cow::Borrowed(text);
     }
     let mut wrapped = String::from("{\"invalid_arguments\":");
     wrapped.push_str(&quoted(text));
     wrapped.push('}');
     Cow::Owned(wrapped)
+}
+
+/// Whether JSON nests deeper than `limit`. Readers of the services refuse what is far below any real call's need.
+fn is_deeper(json: &str, limit: u32) -> bool {
+    let (mut depth, mut in_text, mut escaped) = (0_u32, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'{' | b'[' if !in_text => depth = depth.saturating_add(1),
+            b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > limit {
+            return true;
+        }
+    }
+    false
 }
 
 /// `text` as a JSON string.
@@ -57,8 +79,11 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_checked_without_a_deep_stack() {
-        let deep = alloc::format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(object_text(&deep), deep);
+    fn nesting_is_kept_up_to_the_limit_and_wrapped_beyond_it_without_a_deep_stack() {
+        let nested = |depth: usize| alloc::format!("{{\"[a\\\"\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(object_text(&nested(99)), nested(99));
+        for depth in [100, 100_000] {
+            assert!(object_text(&nested(depth)).starts_with("{\"invalid_arguments\":"));
+        }
     }
 }
