@@ -127,6 +127,13 @@ def test_given_no_key_when_demo_then_a_tool_call_gives_the_answer_and_one_line_s
     )
 
 
+def test_given_json_when_demo_then_every_line_is_an_event(here: Path) -> None:
+    code, out, _ = call(here, "demo", "--json")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert (code, events[1]["type"], events[1]["arguments"]) == (0, "tool_call", {"x": 17, "y": 28})
+    assert (events[-1]["type"], events[-1]["status"]) == ("done", "completed")
+
+
 def test_given_another_goal_when_demo_then_several_tools_run_in_one_turn(here: Path) -> None:
     code, out, _ = call(here, "demo", "add 2 and 3 and multiply 4 by 5")
     assert code == 0

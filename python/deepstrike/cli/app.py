@@ -54,14 +54,15 @@ _json = click.option("--json", "as_json", is_flag=True, help="One JSON object a 
 
 @cli.command(epilog=exits.HELP)
 @click.argument("goal", default="What is 17 + 28?")
-def demo(goal: str) -> None:
+@_json
+def demo(goal: str, as_json: bool) -> None:
     """Run a real agent loop with the built-in demo model.
 
     Needs no key and no network. The tools are add, multiply and now.
     """
     from deepstrike.cli.commands import run_demo
 
-    _end(lambda: run_demo(goal))
+    _end(lambda: run_demo(goal, as_json=as_json))
 
 
 @cli.command(epilog=exits.HELP)

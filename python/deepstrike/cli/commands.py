@@ -56,17 +56,18 @@ def run_chat(setup: Setup, *, as_json: bool) -> int:
     return code
 
 
-def run_demo(goal: str) -> int:
-    """Pursue `goal` with the demo model and a few tools, all on standard output."""
+def run_demo(goal: str, *, as_json: bool) -> int:
+    """Pursue `goal` with the demo model and a few tools, all on standard output, or its events as JSON."""
     from deepstrike.cli.demo import demo_plane
     from deepstrike.cli.safe import one_line
     from deepstrike.providers.demo import DemoProvider
 
-    sys.stdout.write(f"goal   {one_line(goal)}\nmodel  the built-in demo model: fixed rules, no language model\n\n")
-    sys.stdout.flush()
+    if not as_json:
+        sys.stdout.write(f"goal   {one_line(goal)}\nmodel  the built-in demo model: fixed rules, no language model\n\n")
+        sys.stdout.flush()
     runner = RuntimeRunner(RuntimeOptions(provider=DemoProvider(), execution_plane=demo_plane()))
     with Loop() as loop:
-        done = loop.run(pursue(runner, goal, show_for(as_json=False, everything_to_stdout=True)))
+        done = loop.run(pursue(runner, goal, show_for(as_json=as_json, everything_to_stdout=not as_json)))
     return exits.BY_STATUS[done.status]
 
 

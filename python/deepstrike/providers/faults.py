@@ -154,7 +154,7 @@ def _status(found: ErrorBody, status: int) -> int:
 def _read(body: bytes) -> ErrorBody | None:
     try:
         answers = _decode_list(body) if body.lstrip()[:1] == b"[" else [_decode(body)]
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     if not answers:
         return None

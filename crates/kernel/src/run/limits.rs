@@ -76,7 +76,7 @@ impl Stop {
                 "the request does not fit: {}; raise max_tokens or shorten system, tools or goal",
                 self.figure()
             ),
-            _ => format!("limit reached ({}); raise it and resume the session", self.figure()),
+            _ => format!("limit reached ({}); raise it to go on", self.figure()),
         };
         let fault = Fault { code: self.code().into(), message, retryable: false };
         Ended { status: self.status(), fault: Some(fault) }

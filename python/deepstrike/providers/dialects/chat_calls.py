@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from deepstrike.providers.base import ToolCall
+from deepstrike.providers.dialects.chat_mend import mend_text
 from deepstrike.providers.dialects.chat_wire import NULL, CallDelta, Function, decode_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import msgspec
 
 _NO_FUNCTION = Function()
 _NO_ARGUMENTS = ("", "null")
@@ -85,9 +86,16 @@ def _extend(call: _Call, arguments: msgspec.Raw) -> None:
     if not raw or raw == NULL:
         return
     if raw[:1] == b'"':
-        call.pieces.append(decode_text(raw))
+        call.pieces.append(_string(raw))
     else:  # the object itself: whole by nature
-        call.pieces = [raw.decode()]
+        call.pieces = [raw.decode("utf-8", "replace")]
+
+
+def _string(raw: bytes) -> str:
+    try:
+        return decode_text(raw)
+    except msgspec.DecodeError:
+        return mend_text(raw)
 
 
 def _arguments(call: _Call, cut: bool) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from deepstrike.errors import Overloaded, ProviderError, Truncated
 from deepstrike.providers.base import Finish, ModelEvent
 from deepstrike.providers.dialects.chat_calls import CallPieces
+from deepstrike.providers.dialects.chat_mend import mend
 from deepstrike.providers.dialects.chat_usage import read_usage
 from deepstrike.providers.dialects.chat_wire import Choice, Chunk, ContentPart, Delta, decode_chunk, is_given
 from deepstrike.providers.faults import stream_fault
@@ -54,6 +55,7 @@ class ChatDecoder:
         "_fault",
         "_finish",
         "_mask",
+        "_mended",
         "_names",
         "_reasoning_in_output",
         "_said",
@@ -73,6 +75,7 @@ class ChatDecoder:
         self._damaged = False
         self._fault: ProviderError | None = None
         self._finish: str | None = None
+        self._mended = False
         self._said = False
         self._usage: Usage | None = None
 
@@ -87,29 +90,29 @@ class ChatDecoder:
         for payload in payloads:
             try:
                 chunk = decode_chunk(payload)
-            except msgspec.DecodeError as fault:  # noqa: PERF203 (costs nothing where nothing is raised)
-                self._odd(payload, fault)
+            except (msgspec.DecodeError, RecursionError) as fault:  # noqa: PERF203 (free where nothing is raised)
+                self._odd(payload, fault, out)
             else:
                 self._chunk(chunk, payload, out)
-                if self._fault is not None:
-                    break
+            if self._fault is not None:
+                break
         return out
 
     def feed_last(self, payload: bytes) -> list[ModelEvent]:
         """As `feed`, unless the payload is not whole."""
-        if payload.strip() != b"[DONE]":
-            try:
-                msgspec.json.decode(payload)
-            except msgspec.DecodeError:
-                return []
+        if payload.strip() != b"[DONE]" and mend(payload) is None:
+            return []
         return self.feed([payload])
 
     def feed_whole(self, body: bytes) -> list[ModelEvent] | None:
         """The events of a `chat.completion` object; None for anything else."""
         try:
             chunk = decode_chunk(body)
-        except msgspec.DecodeError:
-            return None
+        except (msgspec.DecodeError, RecursionError):
+            mended = mend(body)
+            if mended is None:
+                return None
+            chunk, body = mended.chunk, mended.payload
         if not chunk.choices and not is_given(chunk.error):
             return None
         out: list[ModelEvent] = []
@@ -124,9 +127,9 @@ class ChatDecoder:
             raise Truncated(
                 "the stream ended without a finish reason: the answer was cut on its way; ask again",
             )
-        if self._damaged and self._calls:
+        if self._lost_calls():
             raise ProviderError(
-                "a part of the stream was not JSON, so its tool calls cannot be trusted; ask again",
+                "a part of the stream could not be read, so its tool calls cannot be trusted; ask again",
                 code="bad_stream",
                 retryable=True,
             )
@@ -135,6 +138,12 @@ class ChatDecoder:
             out.append(self._usage)
         out.append(Finish(self._finish))
         return out
+
+    def _lost_calls(self) -> bool:
+        """A piece of a call may stand in what could not be read; where calls are told of and none came, it does."""
+        if self._calls:
+            return self._damaged
+        return self._finish == "tool_calls" and (self._damaged or self._mended)
 
     def _chunk(self, chunk: Chunk, payload: bytes, out: list[ModelEvent]) -> None:
         for choice in chunk.choices or ():
@@ -206,10 +215,13 @@ class ChatDecoder:
         if is_given(raw):
             self._usage = read_usage(bytes(raw), self._reasoning_in_output) or self._usage
 
-    def _odd(self, payload: bytes, fault: msgspec.DecodeError) -> None:
+    def _odd(self, payload: bytes, fault: Exception, out: list[ModelEvent]) -> None:
         text = payload.strip()
         if text == b"[DONE]":
             self.done = True
+        elif (mended := mend(text)) is not None:
+            self._mended = True
+            self._chunk(mended.chunk, mended.payload, out)
         elif text:
             self._damaged = True
             shown = self._mask(text[:_SHOWN_BYTES].decode("utf-8", "replace"))

@@ -91,7 +91,8 @@ class UsageObject(msgspec.Struct, gc=False):
 
 
 decode_chunk = msgspec.json.Decoder(Chunk).decode
-decode_usage = msgspec.json.Decoder(UsageObject).decode
+# Some services write numbers as text.
+decode_usage = msgspec.json.Decoder(UsageObject, strict=False).decode
 decode_text = msgspec.json.Decoder(str).decode
 
 

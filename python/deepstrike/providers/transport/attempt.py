@@ -86,7 +86,15 @@ async def _batches(
 ) -> AsyncGenerator[list[ModelEvent], None]:
     """The events as they come. `unframed` gets the body's beginning for as long as there is no event in it."""
     heard = False
-    while data := await _next(answer, decoder):
+    broken: Truncated | None = None
+    while True:
+        try:
+            data = await answer.read()
+        except Truncated as fault:
+            broken = fault
+            break
+        if not data:
+            break
         payloads = reader.push(data)
         watch.heard(bool(payloads))
         if payloads:
@@ -98,21 +106,14 @@ async def _batches(
         elif not heard and len(unframed) < _ERROR_BODY_BYTES:
             unframed += data
         watch.wait()
-    for payload in reader.close():
-        heard = True
-        if batch := decoder.feed_last(payload):
-            yield batch
+    # The last event may be whole although the end of the body, or the blank line behind it, never came.
+    tail = [event for payload in reader.close() for event in decoder.feed_last(payload)]
+    if broken is not None and not (decoder.finished or decoder.done):
+        raise broken
+    if tail:
+        yield tail
     if heard:
         unframed.clear()
-
-
-async def _next(answer: Answer, decoder: Decoder) -> bytes:
-    try:
-        return await answer.read()
-    except Truncated:
-        if decoder.finished:
-            return b""
-        raise
 
 
 def _answer_in(body: bytes, endpoint: Endpoint, answer: Answer, decoder: Decoder) -> list[ModelEvent]:
