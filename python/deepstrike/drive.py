@@ -38,6 +38,7 @@ class Drive:
         "_clock",
         "_crew",
         "_deadline",
+        "_free",
         "_inputs",
         "_loop",
         "_narrate",
@@ -56,6 +57,7 @@ class Drive:
         self._narrate = Narrator().narrate
         self._inputs: deque[Input] = deque()
         self._taking = False
+        self._free: asyncio.Future[None] | None = None
         self._timer: Timer | None = None
         self._deadline: int | None = None
         self._loop = asyncio.get_running_loop()
@@ -67,9 +69,7 @@ class Drive:
             await self.take(first)
             return await asyncio.shield(self._over)
         except asyncio.CancelledError:
-            await self.take(Interrupt("the caller left"))
-            await asyncio.wait([self._over])
-            self._over.exception()
+            await self._end()
             raise
         finally:
             self._arm(None)
@@ -101,6 +101,21 @@ class Drive:
             self._over.set_exception(failure)
         finally:
             self._taking = False
+            if self._free is not None and not self._free.done():
+                self._free.set_result(None)
+
+    async def _end(self) -> None:
+        """End the run `user_abort`, also where the task that takes an input is cancelled in the middle of it.
+
+        A loop that is torn down cancels every task, those of effects and interrupts with this one.
+        """
+        while not self._over.done():
+            if self._taking:
+                self._free = self._loop.create_future()
+                await self._free
+            else:
+                await self.take(Interrupt("the caller left"))
+        self._over.exception()
 
     async def _handle(self, item: Input, by: Effort | None) -> None:
         if isinstance(item, _STOPS):

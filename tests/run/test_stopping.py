@@ -284,3 +284,39 @@ async def test_a_model_that_never_waits_can_be_interrupted_all_the_same() -> Non
     await asyncio.sleep(0)
     runner.interrupt()
     assert (await asyncio.wait_for(task, 10)).status == "user_abort"
+
+
+def test_a_loop_torn_down_in_the_middle_of_an_interrupt_leaves_a_valid_log() -> None:
+    log = InMemorySessionLog()
+
+    async def stubborn() -> str:
+        runner.interrupt()
+        raise KeyboardInterrupt
+
+    runner = runner_of(Script(calls(call("stubborn")), say("x")), stubborn, log=log)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(runner.run("go", session_id="s").result())
+    after = Script(say("fine"))
+    assert runner_of(after, log=log).run_sync("next", session_id="s").status == "completed"
+    assert_paired(after.turns[0])
+
+
+async def test_cancelling_every_task_at_once_ends_the_run() -> None:
+    async def hang() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    log = InMemorySessionLog()
+    runner = runner_of(Script(calls(call("hang", "{}", "a"), call("hang", "{}", "b"))), hang, log=log)
+    mine = asyncio.current_task()
+    task = asyncio.ensure_future(events_of(runner.run_streaming("go", session_id="s")))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    runner.interrupt()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    for each in asyncio.all_tasks() - {mine}:
+        each.cancel()
+    await asyncio.wait([task], timeout=10)
+    assert task.done()
+    assert b'"ended","status":"user_abort"' in (await log.read("s"))[-1]

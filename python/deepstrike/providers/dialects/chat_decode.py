@@ -90,7 +90,7 @@ class ChatDecoder:
         for payload in payloads:
             try:
                 chunk = decode_chunk(payload)
-            except (msgspec.DecodeError, RecursionError) as fault:  # noqa: PERF203 (free where nothing is raised)
+            except (msgspec.DecodeError, RecursionError) as fault:
                 self._odd(payload, fault, out)
             else:
                 self._chunk(chunk, payload, out)
@@ -219,10 +219,13 @@ class ChatDecoder:
         text = payload.strip()
         if text == b"[DONE]":
             self.done = True
-        elif (mended := mend(text)) is not None:
-            self._mended = True
-            self._chunk(mended.chunk, mended.payload, out)
         elif text:
-            self._damaged = True
-            shown = self._mask(text[:_SHOWN_BYTES].decode("utf-8", "replace"))
-            _log.warning("passed over a part of the stream that is not a chat chunk (%s): %s", fault, shown)
+            mended = mend(text)
+            if mended is None:
+                self._damaged = True
+            else:
+                self._mended = True
+                self._chunk(mended.chunk, mended.payload, out)
+            if mended is None or not mended.payload.startswith(b"{"):
+                shown = self._mask(text[:_SHOWN_BYTES].decode("utf-8", "replace"))
+                _log.warning("passed over a part of the stream that is not a chat chunk (%s): %s", fault, shown)

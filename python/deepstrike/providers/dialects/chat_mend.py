@@ -86,7 +86,7 @@ def _delta(value: object) -> Delta | None:
         reasoning_content=_text(value.get("reasoning_content")),
         reasoning=_text(value.get("reasoning")),
         refusal=_text(value.get("refusal")),
-        tool_calls=[_call(_object(item)) for item in _list(value.get("tool_calls")) if item],
+        tool_calls=[_call(item) for item in _list(value.get("tool_calls")) if isinstance(item, dict)],
         function_call=_function(value.get("function_call")),
     )
 

@@ -86,15 +86,7 @@ async def _batches(
 ) -> AsyncGenerator[list[ModelEvent], None]:
     """The events as they come. `unframed` gets the body's beginning for as long as there is no event in it."""
     heard = False
-    broken: Truncated | None = None
-    while True:
-        try:
-            data = await answer.read()
-        except Truncated as fault:
-            broken = fault
-            break
-        if not data:
-            break
+    while (data := await _next(answer)) and not isinstance(data, Truncated):
         payloads = reader.push(data)
         watch.heard(bool(payloads))
         if payloads:
@@ -106,14 +98,23 @@ async def _batches(
         elif not heard and len(unframed) < _ERROR_BODY_BYTES:
             unframed += data
         watch.wait()
-    # The last event may be whole although the end of the body, or the blank line behind it, never came.
-    tail = [event for payload in reader.close() for event in decoder.feed_last(payload)]
-    if broken is not None and not (decoder.finished or decoder.done):
-        raise broken
+    # The last event may be whole although the blank line behind it, or the end of the body, never came.
+    payloads = reader.close()
+    tail = [event for payload in payloads for event in decoder.feed_last(payload)]
+    if isinstance(data, Truncated) and not (decoder.finished or decoder.done):
+        raise data
     if tail:
         yield tail
-    if heard:
+    if heard or payloads:
         unframed.clear()
+
+
+async def _next(answer: Answer) -> bytes | Truncated:
+    """The next bytes, or how the connection broke: what came before it may still be a whole answer."""
+    try:
+        return await answer.read()
+    except Truncated as fault:
+        return fault
 
 
 def _answer_in(body: bytes, endpoint: Endpoint, answer: Answer, decoder: Decoder) -> list[ModelEvent]:

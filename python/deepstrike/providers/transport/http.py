@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
-import ssl
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-from deepstrike.errors import ConfigError, ProviderError, Truncated, Unreachable
-from deepstrike.providers.transport.sessions import LoopSessions
+from deepstrike.errors import ProviderError, Truncated, Unreachable
+from deepstrike.providers.transport.route import find_route
+from deepstrike.providers.transport.sessions import SharedSessions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import aiohttp
-    from yarl import URL
 
     from deepstrike.providers.redact import Mask
     from deepstrike.providers.transport.base import Answer
+    from deepstrike.providers.transport.route import Route
 
 # aiohttp warns about larger bodies given as bytes; a file object goes out in pieces.
 _PLAIN_BODY: Final = 512 * 1024
@@ -30,48 +27,41 @@ _READ_AHEAD: Final = 256 * 1024
 
 
 class HttpTransport:
-    """POSTs to one address. Proxies come from the usual variables, certificates from `SSL_CERT_FILE`."""
+    """POSTs to one address, over connections that all transports of the loop share.
+
+    Proxies come from the usual variables, certificates from `SSL_CERT_FILE`, both read before the first request.
+    """
 
     def __init__(self, url: str, headers: Mapping[str, str], connect: float | None, mask: Mask) -> None:
         self._url = url
         self._headers = dict(headers)
         self._connect = connect
         self._mask = mask
-        self._sessions = LoopSessions(self._open)
-        self._target: URL | str = url
-        self._proxy: str | None = None
+        self._route: Route | None = None
 
     async def post(self, body: bytes) -> Answer:
         """Send one request; redirects are not followed."""
-        session = await self._sessions.get()
-        data = body if len(body) <= _PLAIN_BODY else io.BytesIO(body)
+        route = self._route
+        if route is None:
+            route = self._route = await find_route(self._url, self._connect)
+        session = await _sessions.get(route.origin, self)
         try:
-            response = await session.post(self._target, data=data, proxy=self._proxy, allow_redirects=False)
+            response = await session.post(
+                route.target,
+                data=body if len(body) <= _PLAIN_BODY else io.BytesIO(body),
+                headers=self._headers,
+                proxy=route.proxy,
+                ssl=route.ssl,
+                timeout=route.timeout,
+                allow_redirects=False,
+            )
         except (OSError, ValueError, asyncio.TimeoutError, _client_error()) as fault:
             raise self._unreachable(fault) from None
         return HttpAnswer(response, self._mask)
 
     async def aclose(self) -> None:
-        """Close the session of the running loop."""
-        await self._sessions.aclose()
-
-    def _open(self) -> aiohttp.ClientSession:
-        import aiohttp
-        from yarl import URL
-
-        target = URL(self._url)
-        self._target = target
-        self._proxy = _proxy_for(self._url)
-        connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS, ssl=_certificates() if target.scheme == "https" else True
-        )
-        return aiohttp.ClientSession(
-            connector=connector,
-            headers=self._headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect),
-            read_bufsize=_READ_AHEAD,
-        )
+        """Close the connections of the running loop that no other transport uses."""
+        await _sessions.release(self)
 
     def _unreachable(self, fault: BaseException) -> ProviderError:
         import aiohttp
@@ -140,16 +130,14 @@ def _client_error() -> type[Exception]:
     return aiohttp.ClientError
 
 
-def _proxy_for(url: str) -> str | None:
-    place = urlsplit(url)
-    proxies = getproxies()
-    proxy = proxies.get(place.scheme) or proxies.get("all")
-    return proxy if proxy and not proxy_bypass(place.netloc) else None
+def _open() -> aiohttp.ClientSession:
+    import aiohttp
+
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        read_bufsize=_READ_AHEAD,
+    )
 
 
-def _certificates() -> ssl.SSLContext:
-    """The system's authorities; `SSL_CERT_FILE` is honoured by OpenSSL, which says nothing when the file is missing."""
-    named = os.environ.get("SSL_CERT_FILE")
-    if named and not Path(named).is_file():
-        raise ConfigError(f"SSL_CERT_FILE names {named!r}, which is not a file: correct or unset it")
-    return ssl.create_default_context()
+_sessions: Final = SharedSessions(_open, _KEEP_ALIVE_SECONDS)
