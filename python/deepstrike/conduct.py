@@ -72,10 +72,11 @@ class Conduct:
             self.result = self._result(await drive.run(task.start))
             await session.rest(task.recent)
         except (JournalFailed, HostFailed) as error:
-            outbox.put(ErrorEvent(error.message, error.code, error.retryable))
             self.result = self._lost(session, error)
+            outbox.put(ErrorEvent(error.message, error.code, error.retryable))
         except asyncio.CancelledError:
-            self.result = self._result(session.abandon())
+            outcome = session.abandon()
+            self.result = None if outcome is None else self._result(outcome)
             raise
         finally:
             await session.close()
@@ -84,7 +85,10 @@ class Conduct:
 
     def _lost(self, session: Session, error: DeepStrikeError) -> RunResult:
         """The log is behind the kernel: the counters are the kernel's, the status is the failure's."""
-        found = self._result(session.abandon())
+        outcome = session.abandon()
+        if outcome is None:
+            raise error  # not even the goal was taken
+        found = self._result(outcome)
         return replace(found, status="error", error=error.message, code=error.code, retryable=error.retryable)
 
     def _result(self, outcome: Outcome) -> RunResult:

@@ -11,15 +11,17 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
-from deepstrike.host.crew import Crew
+from deepstrike.host.crew import GRACE_SECONDS, Crew
 from deepstrike.host.narrate import Narrator
 from deepstrike.host.session import HostFailed, JournalFailed
+from deepstrike.host.steady import LOG_SECONDS, told
 from deepstrike.kernel import Stale, decode_record
 from deepstrike.wire.input import Clock as ClockInput
 from deepstrike.wire.input import Interrupt
 
 if TYPE_CHECKING:
     from deepstrike.clock import Clock, Timer
+    from deepstrike.errors import DeepStrikeError
     from deepstrike.host.crew import Effort, Means
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.session import Session, Step
@@ -45,6 +47,7 @@ class Drive:
         "_outbox",
         "_over",
         "_session",
+        "_since",
         "_taking",
         "_timer",
     )
@@ -60,18 +63,23 @@ class Drive:
         self._free: asyncio.Future[None] | None = None
         self._timer: Timer | None = None
         self._deadline: int | None = None
+        self._since = 0.0
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[Outcome] = self._loop.create_future()
 
     async def run(self, first: Input) -> Outcome:
         """Until the goal has ended. Cancelling stops what is in flight and leaves a log that ends `user_abort`."""
+        watch = self._loop.call_later(LOG_SECONDS, self._watch)
         try:
             await self.take(first)
+            if asyncio.current_task() in self._session.cancelled:
+                raise asyncio.CancelledError
             return await asyncio.shield(self._over)
         except asyncio.CancelledError:
             await self._end()
             raise
         finally:
+            watch.cancel()
             self._arm(None)
             await self._crew.halt()
 
@@ -91,18 +99,35 @@ class Drive:
         self._taking = True
         try:
             while self._inputs and not self._over.done():
+                self._since = self._loop.time()
                 await self._handle(self._inputs.popleft(), by)
-        except JournalFailed as error:
-            self._over.set_exception(error)
-        except Exception as error:
+        except (JournalFailed, HostFailed) as error:
+            self._fail(error)
+        except asyncio.CancelledError:
+            raise  # only where everything is cancelled: then `_end` goes on
+        except BaseException as error:
             _log.exception("a run failed in the host")
-            failure = HostFailed(f"the run failed inside deepstrike: {type(error).__name__}: {error}; please report it")
-            failure.__cause__ = error
-            self._over.set_exception(failure)
+            self._fail(HostFailed(f"the run failed inside deepstrike: {told(error)}; please report it"), error)
+            if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+                raise
         finally:
             self._taking = False
             if self._free is not None and not self._free.done():
                 self._free.set_result(None)
+
+    def _fail(self, failure: DeepStrikeError, cause: BaseException | None = None) -> None:
+        if not self._over.done():
+            failure.__cause__ = failure.__cause__ or cause
+            self._over.set_exception(failure)
+
+    def _watch(self) -> None:
+        """A log that does not answer must not hold the run for ever: looks now and then, costs a turn nothing."""
+        if self._over.done():
+            return
+        if self._taking and self._loop.time() - self._since > LOG_SECONDS:
+            self._fail(JournalFailed(f"the session log did not answer within {LOG_SECONDS:g} s"))
+        else:
+            self._loop.call_later(LOG_SECONDS / 2, self._watch)
 
     async def _end(self) -> None:
         """End the run `user_abort`, also where the task that takes an input is cancelled in the middle of it.
@@ -112,7 +137,9 @@ class Drive:
         while not self._over.done():
             if self._taking:
                 self._free = self._loop.create_future()
-                await self._free
+                await asyncio.wait([self._free, self._over], timeout=GRACE_SECONDS)
+                if self._taking and not self._over.done():
+                    self._fail(JournalFailed("the run was left while the session log did not answer"))
             else:
                 await self.take(Interrupt("the caller left"))
         self._over.exception()

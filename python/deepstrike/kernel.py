@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -47,6 +49,7 @@ __all__ = [
     "decode_record",
     "encode_input",
     "validate",
+    "warm",
 ]
 
 FORMAT = _kernel.FORMAT
@@ -61,6 +64,21 @@ Stale = _kernel.Stale
 clip = _kernel.clip
 count = _kernel.count
 validate = _kernel.validate
+
+_warming = threading.Lock()
+
+
+def warm(model: str) -> None:
+    """Decode the vocabulary of `model`, about a tenth of a second the first time. A fork waits until it is done.
+
+    A child forked in the middle of it would wait for ever for a thread that it does not have.
+    """
+    with _warming:
+        count("warm", model)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_warming.acquire, after_in_parent=_warming.release, after_in_child=_warming.release)
 
 encode_input = msgspec.json.Encoder().encode
 """An input as the JSON that `accept` takes. Raises `UnicodeEncodeError` on a lone surrogate."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from deepstrike.sessions.memory import InMemorySessionLog
 from deepstrike.wire.policy import Limits, Model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.providers.base import LLMProvider
@@ -94,6 +94,8 @@ class RuntimeOptions:
 
     def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
         """The extensions of one run: the options' own with `extensions` over them, as the provider admits them."""
+        _require_fields(self.extensions)
+        _require_fields(extensions)
         merged = {**self.extensions, **extensions}
         if isinstance(self.provider, Provider):
             return self.provider.admit(merged)
@@ -119,7 +121,14 @@ class RuntimeOptions:
         )
 
 
+def _require_fields(extensions: object) -> None:
+    if not isinstance(extensions, Mapping) or not all(isinstance(name, str) for name in extensions):
+        raise ConfigError('extensions must be a dict of fields by name, as in extensions={"temperature": 0.1}')
+
+
 def _require_methods(field: str, value: object, *methods: str) -> None:
+    if isinstance(value, type):
+        raise ConfigError(f"{field} must be an object, not a class: write {field}={value.__name__}(…)")
     missing = [method for method in methods if not callable(getattr(value, method, None))]
     if missing:
         raise ConfigError(f"{field} must have the method {missing[0]}(…); {type(value).__name__} has none")
@@ -131,15 +140,21 @@ def _require_text(field: str, value: object) -> None:
 
 
 def _require_texts(field: str, value: object) -> None:
-    if isinstance(value, str) or not isinstance(value, Iterable) or not all(isinstance(text, str) for text in value):
+    if (
+        isinstance(value, str | bytes)
+        or not isinstance(value, Iterable)
+        or not all(isinstance(text, str) for text in value)
+    ):
         raise ConfigError(f"{field} must be a list of texts: write {field}=[…]")
 
 
 def _require_positive(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError(f"{name} must be a whole number, not {type(value).__name__}")
-    if not 0 < value < 2**53:
+    if value < 1:
         raise ConfigError(f"{name} must be at least 1, not {value}")
+    if value >= 2**53:
+        raise ConfigError(f"{name} is larger than any limit makes sense: use None for no limit")
 
 
 def _reserve(asked: object, known: int | None, window: int) -> int:

@@ -29,8 +29,8 @@ class Run:
 
     `async for event in run` takes its one iterator; a second one raises `RuntimeError`. Dropping it (`break`,
     `aclose()`, cancellation) stops the model call and the tools and leaves a valid log. `await run` gives the
-    `RunResult` and raises `RunFailed` when the status is `error`, also after iterating; iterating after awaiting raises
-    `RuntimeError`. `async with run` closes it at the end of the block.
+    `RunResult` and raises `RunFailed` when the status is `error`, also after iterating (events not yet taken are
+    dropped then); iterating after awaiting raises `RuntimeError`. `async with run` closes it at the end of the block.
     """
 
     def __init__(self, begin: Callable[[], Conduct], perform: Perform) -> None:
@@ -103,14 +103,19 @@ class _Work:
         self._perform = perform
         self._conduct: Conduct | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[RunResult] | None = None
+        # The task that does the work: one of our own, or the one that awaits the run.
+        self._task: asyncio.Task[RunResult] | asyncio.Future[None] | None = None
         self.outbox = Outbox()
 
     async def perform(self) -> RunResult:
         """Do the work here, with nobody listening."""
         self.outbox.leave()
         self._conduct = self._begin()
-        return await self._perform(self._conduct, self.outbox)
+        self._task = over = asyncio.get_running_loop().create_future()
+        try:
+            return await self._perform(self._conduct, self.outbox)
+        finally:
+            over.set_result(None)
 
     async def arrival(self) -> bool:
         """Wait until there are events; False at the end. The first time begins the work. Cancelling ends it."""
@@ -121,26 +126,29 @@ class _Work:
         try:
             if await self.outbox.arrival():
                 return True
-            await self._task
+            await asyncio.wait([self._task])
         except asyncio.CancelledError:
             await self.stop()
             raise
+        if not self._task.cancelled() and (error := self._task.exception()) is not None:
+            raise error
         return False
 
     async def result(self) -> RunResult:
-        """The result of work that was begun elsewhere, once it is there."""
+        """The result of work that was begun elsewhere, once it is there. Nobody need listen any more."""
+        self.outbox.leave()
         if self._task is not None:
             await asyncio.wait([self._task])
             if not self._task.cancelled() and (error := self._task.exception()) is not None:
                 raise error
         if self._conduct is None or self._conduct.result is None:
-            raise RuntimeError("this run has no result: it was dropped before it began, or is being awaited elsewhere")
+            raise RuntimeError("this run has no result: it was dropped before it began")
         return self._conduct.result
 
     async def stop(self) -> None:
         """Cancel the work and wait for it. Its own end is bounded: effects are left behind after a grace."""
         self.outbox.leave()
-        if self._task is None:
+        if not isinstance(self._task, asyncio.Task):
             return
         if not self._task.done():
             self._task.cancel()
@@ -150,7 +158,7 @@ class _Work:
 
     def drop(self) -> None:
         """Nobody listens any more. From any thread, as a finalizer is."""
-        if self._task is None or self._loop is None or self._task.done():
+        if not isinstance(self._task, asyncio.Task) or self._loop is None or self._task.done():
             return
         # A loop that is closed has cancelled its tasks already.
         with suppress(RuntimeError):

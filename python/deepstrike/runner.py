@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
 from deepstrike.host.crew import Means
+from deepstrike.host.parts import checked_part
 from deepstrike.host.recent import Recent
+from deepstrike.kernel import encode_input
+from deepstrike.options import RuntimeOptions
 from deepstrike.providers.base import Provider
 from deepstrike.run import Run, block_on
 from deepstrike.text import well_formed
 from deepstrike.wire.input import Start
-from deepstrike.wire.message import File, Image, Text
+from deepstrike.wire.message import Text
 from deepstrike.wire.policy import Config, Limits, Policy
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deepstrike.host.outbox import Outbox
-    from deepstrike.options import RuntimeOptions
     from deepstrike.stream import RunResult
     from deepstrike.wire.message import Part
 
@@ -36,6 +38,8 @@ class RuntimeRunner:
     """
 
     def __init__(self, options: RuntimeOptions) -> None:
+        if not isinstance(options, RuntimeOptions):
+            raise ConfigError(f"a runner is made of RuntimeOptions(…), not of {type(options).__name__}")
         self._options = options
         self._log = options.log()
         self._plane = options.plane()
@@ -61,9 +65,10 @@ class RuntimeRunner:
         Raises `ConfigError` for a goal, session id or extension that is wrong. The run itself raises `SessionBusy`,
         `CorruptLog` or another `SessionError` when the session cannot be opened.
         """
-        admitted = self._options.admit(extensions or {})
+        admitted = self._options.admit({} if extensions is None else extensions)
         session = _session_id(session_id)
         start = Start(_parts(goal), self._config(session, self._options.limits(admitted)), _criteria(criteria))
+        _require_crossable(start)
         task = Task(session, start, self._log, self._recent, self._means(admitted, deps))
         return Run(lambda: Conduct(task), self._perform)
 
@@ -151,6 +156,16 @@ class RuntimeRunner:
         )
 
 
+def _require_crossable(start: Start) -> None:
+    try:
+        encode_input(start)
+    except (UnicodeEncodeError, TypeError) as error:
+        raise ConfigError(
+            f"the run cannot be recorded: {error}; look for a lone surrogate or a wrong type in a tool's name or "
+            "description, or in the model's name"
+        ) from error
+
+
 def _session_id(session_id: str | None) -> str:
     if session_id is None:
         return secrets.token_hex(8)
@@ -169,11 +184,10 @@ def _parts(goal: str | Sequence[Part]) -> tuple[Part, ...]:
 
 
 def _part(part: Part) -> Part:
-    if isinstance(part, Text):
-        return Text(well_formed(part.text))
-    if isinstance(part, Image | File):
-        return part
-    raise ConfigError(f"a goal is made of text or Text, Image, File parts; {type(part).__name__} is none of them")
+    try:
+        return checked_part(part)
+    except TypeError as error:
+        raise ConfigError(f"the goal: {error}") from error
 
 
 def _criteria(criteria: Sequence[str] | None) -> tuple[str, ...]:

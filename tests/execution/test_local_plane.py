@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from enum import Enum
 
 import pytest
 
@@ -42,6 +43,19 @@ def test_given_tools_and_functions_when_registered_then_the_plane_returns_itself
     assert plane.specs() is plane.specs()
     assert plane.unregister("add") is plane
     assert [spec.name for spec in plane.specs()] == ["read_file", "subtract"]
+
+
+def test_given_a_function_that_names_a_local_class_when_registered_then_it_is_found_as_by_tool() -> None:
+    class Color(Enum):
+        RED = "r"
+
+    def paint(color: Color) -> str:
+        return color.value
+
+    (spec,) = LocalExecutionPlane().register(paint).specs()
+
+    assert spec == tool(paint).spec
+    assert '"enum":["r"]' in spec.parameters
 
 
 def test_given_a_name_that_is_taken_when_registered_then_nothing_changes_and_the_remedy_is_told() -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 MASK = Mask(["sk-secret-1"])
 ALWAYS = RetryConfig(max_retries=2, base_delay=1.0)
+NEVER = RetryConfig(max_retries=0)
 FINE: list[ModelEvent] = [TextDelta("fine"), Finish("stop")]
 
 
@@ -197,6 +198,30 @@ async def test_given_text_shown_when_the_stream_breaks_then_it_is_never_repeated
     assert (seen, requests(place)) == ([TextDelta("The cap")], 1)
 
 
+FINISHING = event({"content": "fine"}, "stop").rstrip()
+
+
+@pytest.mark.parametrize("pieces", [[FINISHING, RESET], [FINISHING[:20], FINISHING[20:], RESET]])
+async def test_given_a_whole_last_event_when_the_connection_breaks_behind_it_then_the_answer_is_good(
+    pieces: Sequence[bytes | Exception | None],
+) -> None:
+    place = endpoint([FakeAnswer(pieces)], NEVER)
+    assert await collect(ask(place)) == FINE
+
+
+async def test_given_a_last_event_without_a_finish_when_the_connection_breaks_then_it_is_asked_again() -> None:
+    with ManualClock() as clock:
+        cut = FakeAnswer([event({"content": "The cap"}).rstrip(), RESET])
+        events = await by_the_clock(clock, endpoint([cut, good()]))
+    assert events[1:] == FINE
+
+
+async def test_given_an_error_in_the_last_event_when_the_connection_breaks_then_the_error_is_raised() -> None:
+    place = endpoint([FakeAnswer([b'data: {"error":{"message":"busy","code":503}}', RESET])], NEVER)
+    with pytest.raises(Overloaded, match="busy"):
+        await collect(ask(place))
+
+
 async def test_given_a_wait_before_a_retry_when_cancelled_then_it_ends_at_once() -> None:
     with ManualClock() as clock:
         task = asyncio.ensure_future(collect(ask(endpoint([error(429, {"retry-after": "30"}), good()]))))
@@ -222,9 +247,6 @@ async def stalled(clock: ManualClock, place: Endpoint) -> tuple[str, int]:
     task = asyncio.ensure_future(run())
     await clock.advance(1000)
     return await task
-
-
-NEVER = RetryConfig(max_retries=0)
 
 
 async def test_given_no_headers_when_the_first_event_is_due_then_the_call_has_stalled() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -10,7 +11,7 @@ from enum import Enum
 
 import pytest
 from pydantic import BaseModel
-from toolcalls import called, text_of
+from toolcalls import called, error_of, text_of
 
 from deepstrike.tools.results import KEPT_BYTES, Kept, as_text, to_parts
 from deepstrike.wire.message import File, Image, Text
@@ -68,11 +69,40 @@ async def test_given_dicts_and_lists_when_returned_then_the_content_is_valid_jso
         (b"caf\xc3\xa9 \xff", "café �"),
         (Odd(), '"odd"'),
         ([Odd()], '["odd"]'),
-        (Broken(), "<Broken>"),
     ],
 )
 def test_given_a_value_when_returned_then_it_is_text_that_a_model_can_read(value: object, text: str) -> None:
     assert to_parts(value) == (Text(text),)
+
+
+def nested(depth: int) -> list[object]:
+    value: list[object] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (Broken(), "a Broken in what it returned cannot be turned into text (ValueError)"),
+        ({"a": [1, Broken()]}, "a Broken in what it returned cannot be turned into text (ValueError)"),
+        (nested(100_000), "a list in what it returned cannot be turned into text (RecursionError)"),
+    ],
+    ids=["__str__ fails", "inside a dict", "too deep"],
+)
+async def test_given_a_value_that_has_no_text_when_returned_or_yielded_then_the_result_is_an_error_that_says_so(
+    value: object, what: str
+) -> None:
+    def give() -> object:
+        return value
+
+    def yield_it() -> Iterator[object]:
+        yield value
+
+    expected = ("exception", f"NoText: the tool ran, but {what}; return a string, or values that JSON can hold")
+    assert error_of(await called(give)) == expected
+    assert error_of(await called(yield_it)) == expected
 
 
 def test_given_a_value_that_holds_itself_when_returned_then_it_is_still_text() -> None:

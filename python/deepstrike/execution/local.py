@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import threading
 from typing import TYPE_CHECKING, Final
 
 from deepstrike.errors import ConfigError
-from deepstrike.tools.decorator import tool
-from deepstrike.tools.definition import Tool
+from deepstrike.tools.decorator import tool_in
 from deepstrike.tools.failures import failure
 from deepstrike.tools.running import run_tool
 from deepstrike.wire.message import Err
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deepstrike.execution.base import Invocation
+    from deepstrike.tools.definition import Tool
     from deepstrike.wire.message import ToolResult, ToolSpec, Validated
 
 MAX_LISTED: Final = 50
@@ -26,7 +27,8 @@ MAX_LISTED: Final = 50
 class LocalExecutionPlane:
     """Tools that run in this process: async ones on the loop, sync ones in threads of our own.
 
-    Registering and unregistering is safe at any time and from any thread: runs see a change from their next look on.
+    Registering and unregistering is safe at any time and from any thread. A run offers its model the tools that were
+    there when it began; a call of one that has been unregistered since gets an `unknown_tool` result.
     """
 
     def __init__(self) -> None:
@@ -35,14 +37,16 @@ class LocalExecutionPlane:
         self._specs: tuple[ToolSpec, ...] | None = None
 
     def register(self, *tools: Callable[..., object]) -> LocalExecutionPlane:
-        """Add tools; plain functions become tools as by `@tool`. Returns the plane.
+        """Add tools; plain functions become tools as by `tool(function)` in the same place. Returns the plane.
 
-        Raises `ConfigError` for a second tool of the same name; then none of them is added.
+        Runs that begin from now on offer them. Raises `ConfigError` for a second tool of the same name; then none of
+        them is added.
         """
+        frame = sys._getframe(1)
         with self._lock:
             added = dict(self._tools)
             for each in tools:
-                made: Tool[..., object] = each if isinstance(each, Tool) else tool(each)
+                made: Tool[..., object] = tool_in(frame, each)
                 if made.name in added:
                     raise ConfigError(
                         f"there is already a tool named {made.name!r}; unregister it first, or give another name: "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.host.context import InContext
 from deepstrike.host.model import ModelCall
+from deepstrike.host.steady import forget_cancels, has_cancels
 from deepstrike.host.tool import ToolRun
 from deepstrike.wire.effect import CallModel, RunTool
 
@@ -71,7 +73,13 @@ class Effort:
     async def outcome(self) -> Input | None:
         """Carry it out; None when nothing is to be handed in, because there is nothing or because it was stopped."""
         work = self.begin()
-        item = await (work if self.context is None else InContext(self.context, work))
+        try:
+            item = await (work if self.context is None else InContext(self.context, work))
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            # A net under `ModelCall.run` and `ToolRun.run`: an effect always comes to something.
+            item = None if self.stopped else self.work.broken(error)
         self.over = True
         if not self.stopped:
             return item
@@ -148,6 +156,8 @@ class Crew:
         tasks = [task for effort in efforts if (task := effort.stop()) is not None]
         if tasks:
             _, stuck = await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+            for effort in efforts:
+                effort.over = True
             for task in stuck:
                 _left_behind.add(task)
                 task.add_done_callback(_left_behind.discard)
@@ -166,12 +176,22 @@ class Crew:
             if self._streak % STREAK == 0:
                 await asyncio.sleep(0)
             item = await effort.outcome()
+            if effort.task is not None and has_cancels(effort.task):
+                await self._shake_off(effort)
             if item is None:
                 return
             await self._take(item, effort)
             effort = effort.next
             if effort is not None:
                 effort.task = asyncio.current_task()
+
+    async def _shake_off(self, effort: Effort) -> None:
+        """Requests to cancel the task that the effect left behind must not strike what its task goes on with."""
+        if effort.stopped or effort.task is None:
+            return
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        forget_cancels(effort.task)
 
     def _model_call(self, effect: CallModel) -> Effort:
         means = self._means

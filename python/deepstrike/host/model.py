@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ProviderError, Truncated
+from deepstrike.host.steady import told
 from deepstrike.providers.base import Artefact, Finish, ToolCall
 from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
 from deepstrike.text import well_formed, well_formed_json
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from deepstrike.wire.message import ReplyPart
 
 _CANCELLED_INSIDE = Fault("provider_error", "the provider's stream was cancelled from inside")
+_log = logging.getLogger("deepstrike")
+_MOST_TOKENS = 2**40
 _DELTAS = (TextDelta, ThinkingDelta)
 _FINISHES = frozenset({"stop", "tool_calls", "length", "content_filter", "other"})
 
@@ -61,23 +65,29 @@ class ModelCall:
         task.cancel()
 
     async def run(self, provider: LLMProvider, request: ModelRequest) -> Reply | Failure | None:
-        """The finished reply, what was shown of a failed or stopped one, or a failure. Never raises."""
+        """The finished reply, what was shown of a failed or stopped one, or a failure."""
         try:
             await self._stream(provider, request)
+            return self._whole()
         except asyncio.CancelledError:
             # Only `stop` cancels this task; any other one was born inside the provider and is its failure.
             return self._cut(None if self._stopping else _CANCELLED_INSIDE)
         except ProviderError as error:
-            return self._cut(Fault(error.code, well_formed(error.message), error.retryable))
+            return self._cut(_fault(error))
         except Exception as error:
-            return self._cut(Fault("provider_error", well_formed(f"{type(error).__name__}: {error}")))
-        return self._whole()
+            return self._cut(Fault("provider_error", well_formed(told(error))))
+
+    def broken(self, error: BaseException) -> Failure:
+        """What the call comes to where even telling its failure failed."""
+        return Failure(self._effect, Fault("provider_error", well_formed(told(error))))
 
     async def _stream(self, provider: LLMProvider, request: ModelRequest) -> None:
         events = provider.stream(request)
         put = self._outbox.put
         try:
             async for event in events:
+                if self._stopping:
+                    break  # the provider swallowed the cancellation
                 if isinstance(event, _DELTAS):
                     if event.delta:
                         # The hot path: a delta goes to the list of its run and to the caller, nothing else.
@@ -90,6 +100,8 @@ class ModelCall:
         finally:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
+        if self._stopping:
+            raise asyncio.CancelledError
         if self._finish is None:
             raise Truncated("the model's stream ended without a finish reason: the answer is cut; try again")
 
@@ -100,7 +112,7 @@ class ModelCall:
 
     def _other(self, event: ModelEvent) -> None:
         if isinstance(event, Usage):
-            self._usage = event
+            self._usage = _plausible(event)
         elif isinstance(event, Finish):
             self._finish = event.reason if event.reason in _FINISHES else "other"
         elif isinstance(event, RetryEvent):
@@ -113,7 +125,7 @@ class ModelCall:
             self._parts.append(CallPart(well_formed(event.id), name, text, self._plane.validate(name, text)))
         elif isinstance(event, Artefact):
             self._flush()
-            self._parts.append(Opaque(event.dialect, well_formed(event.text)))
+            self._parts.append(Opaque(well_formed(event.dialect), well_formed(event.text)))
         else:
             raise TypeError(f"a provider yielded {type(event).__name__}, which is no ModelEvent")
 
@@ -149,3 +161,21 @@ class ModelCall:
                 self._effect, shown, "interrupted", self._dialect, self._model, self._usage, complete=False, fault=fault
             )
         return None if fault is None else Failure(self._effect, fault)
+
+
+def _fault(error: ProviderError) -> Fault:
+    """Also of a subclass that never called its base's `__init__`."""
+    message = error.__dict__.get("message")
+    text = message if isinstance(message, str) else told(error)
+    code = error.__dict__.get("code", error.default_code)
+    retryable = error.__dict__.get("retryable", error.default_retryable)
+    return Fault(well_formed(str(code)), well_formed(text), bool(retryable))
+
+
+def _plausible(usage: Usage) -> Usage | None:
+    """None for counts that no model call has: they would spoil every budget, so the call is estimated instead."""
+    counts = (usage.input, usage.output, usage.cached, usage.cache_write, usage.reasoning)
+    if all(type(count) is int and 0 <= count < _MOST_TOKENS for count in counts):
+        return usage
+    _log.warning("the model service reported an impossible usage, which is estimated instead: %r", usage)
+    return None

@@ -40,7 +40,6 @@ class Outbox:
         events.append(event)
         if self._reader is not None:
             _wake(self._reader)
-            self._reader = None
         return len(events) >= LIMIT
 
     @property
@@ -65,16 +64,21 @@ class Outbox:
             self._writers.clear()
             if self._closed:
                 return False
+            if self._reader is not None:
+                raise RuntimeError("a run has one reader, and another one waits for its next event")
             self._reader = asyncio.get_running_loop().create_future()
-            await self._reader
+            try:
+                await self._reader
+            finally:
+                self._reader = None
         return True
 
     def close(self) -> None:
-        """No more events will come."""
+        """No more events will come; what is put all the same, by work that was left behind, is dropped."""
         self._closed = True
+        self._listening = False
         if self._reader is not None:
             _wake(self._reader)
-            self._reader = None
 
     def leave(self) -> None:
         """The caller has gone: drop what is queued and everything that comes."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from deepstrike.errors import CorruptLog, DeepStrikeError, SessionError
 from deepstrike.host.prompt import Prompt
 from deepstrike.host.recent import TAIL, Standing
-from deepstrike.kernel import Corrupt, Kernel, count, encode_input
+from deepstrike.host.steady import LOG_SECONDS, NoAnswer, see_through, told
+from deepstrike.kernel import Corrupt, Kernel, Rejected, encode_input, warm
 from deepstrike.wire.input import Interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from deepstrike.clock import Clock
     from deepstrike.host.recent import Recent
@@ -50,7 +51,19 @@ class HostFailed(DeepStrikeError):
 class Session:
     """Owns the session in the log from `open` to `close`. Not for use by two tasks at once."""
 
-    __slots__ = ("_clock", "_log", "_next_seq", "_owner", "id", "kernel", "model", "prompt", "result_share")
+    __slots__ = (
+        "_broken",
+        "_clock",
+        "_log",
+        "_next_seq",
+        "_owner",
+        "cancelled",
+        "id",
+        "kernel",
+        "model",
+        "prompt",
+        "result_share",
+    )
 
     def __init__(
         self,
@@ -72,6 +85,9 @@ class Session:
         self._owner = owner
         self._clock = clock
         self._next_seq = kernel.next_seq
+        self._broken = False
+        # Tasks that were cancelled while an input was taken in them.
+        self.cancelled: set[asyncio.Task[Any]] = set()
 
     @classmethod
     async def open(cls, session_id: str, log: SessionLog, recent: Recent, clock: Clock, config: Config) -> Session:
@@ -79,17 +95,17 @@ class Session:
 
         Raises `SessionBusy`, `CorruptLog` and whatever the log raises.
         """
-        owner = await log.acquire(session_id)
+        owner = await _opening(session_id, log.acquire(session_id))
         try:
             await _warm_up(config.model.id)
             standing = recent.take(session_id)
-            if standing is not None and await _ends_alike(session_id, log, standing):
+            if standing is not None and await _opening(session_id, _ends_alike(session_id, log, standing)):
                 kernel, prompt = standing.kernel, standing.prompt
             else:
-                records = await log.read(session_id)
+                records = await _opening(session_id, log.read(session_id))
                 kernel, prompt = await _off_loop(sum(map(len, records)), _fold, session_id, records), Prompt()
         except BaseException:
-            await log.release(session_id, owner)
+            await _release(session_id, log, owner)
             raise
         return cls(session_id, log, owner, kernel, prompt, clock, config)
 
@@ -98,53 +114,44 @@ class Session:
         if self._next_seq != self.kernel.next_seq:
             return
         try:
-            tail = await self._log.read(self.id, max(0, self._next_seq - TAIL))
+            tail = await asyncio.wait_for(self._log.read(self.id, max(0, self._next_seq - TAIL)), LOG_SECONDS)
         except Exception:
             _logger.warning("session %r is not remembered: its log could not be read", self.id, exc_info=True)
         else:
             recent.keep(self.id, Standing(self.kernel, self.prompt, tail))
 
     async def close(self) -> None:
-        """Give the session back. A log that fails at this is reported, the run's result stands."""
-        try:
-            await self._log.release(self.id, self._owner)
-        except Exception:
-            _logger.exception("session %r could not be released and may stay busy", self.id)
+        """Give the session back, to the end even when cancelled. A log that fails at this is reported, no more."""
+        await _release(self.id, self._log, self._owner)
 
     async def accept(self, item: Input) -> Step:
         """Hand an input to the kernel and append what it remembers; only then may anybody act on it.
 
-        Raises what the kernel raises for an input it does not take (nothing has changed then), `JournalFailed` when
-        the log does not take the records.
+        Cancelling does not part the two: both are seen through, and the task is noted in `cancelled`. Raises what the
+        kernel raises for an input it does not take (nothing has changed then), `JournalFailed` when the log does not
+        take the records; from then on every call raises it.
         """
+        if self._broken:
+            raise JournalFailed("the session log failed before, so nothing more is written to it by this run")
         data = encode_input(item)
+        now = self._clock.now_ms()
         if len(data) <= OFF_LOOP_BYTES:
-            step = self.kernel.advance(data, self._clock.now_ms())
-            if step[0]:
-                await self._append(step[0])
-            return step
-        # Cancelling must not part what the kernel took from what the log holds.
-        work = asyncio.create_task(self._accept_in_thread(data))
-        try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            await asyncio.wait([work])
-            raise
-
-    async def _accept_in_thread(self, data: bytes) -> Step:
-        step = await asyncio.to_thread(self.kernel.advance, data, self._clock.now_ms())
+            step = self.kernel.advance(data, now)
+        else:
+            step = await self._seen_through(asyncio.to_thread(self.kernel.advance, data, now))
         if step[0]:
             await self._append(step[0])
         return step
 
-    def abandon(self) -> Outcome:
-        """How things stood, for a run whose log cannot be written further: the log does not hear of this end."""
+    def abandon(self) -> Outcome | None:
+        """How things stood, for a run whose log cannot be written further: the log does not hear of this end.
+
+        None where no goal was begun.
+        """
         outcome = self.kernel.outcome()
         if outcome is None:
             self.kernel.accept(Interrupt("abandoned"), self._clock.now_ms())
             outcome = self.kernel.outcome()
-        if outcome is None:
-            raise SessionError(f"session {self.id!r}: no goal was begun")
         return outcome
 
     async def put_blob(self, data: bytes) -> str:
@@ -159,19 +166,68 @@ class Session:
         try:
             await self._log.append(self.id, batch, self._next_seq, owner=self._owner)
         except asyncio.CancelledError:
-            await self._finish_append(batch)
-            raise
-        except DeepStrikeError as error:
-            raise JournalFailed(error.message, code=error.code, retryable=error.retryable) from error
-        except Exception as error:
-            raise JournalFailed(f"the session log failed: {type(error).__name__}: {error}") from error
+            self._note_cancel()
+            await self._seen_through(self._finish_append(batch))
+        except BaseException as error:
+            self._broken = True
+            if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+                raise
+            raise _journal_failed(error) from error
         self._next_seq += len(batch)
 
     async def _finish_append(self, batch: list[bytes]) -> None:
         """A cancelled append left the batch whole or absent: make it whole, the kernel has taken it."""
         if await self._log.latest_seq(self.id) < self._next_seq:
             await self._log.append(self.id, batch, self._next_seq, owner=self._owner)
-        self._next_seq += len(batch)
+
+    async def _seen_through(self, work: Coroutine[object, object, T]) -> T:
+        try:
+            result, cancelled = await see_through(work)
+        except (KeyboardInterrupt, SystemExit, Rejected):
+            raise
+        except BaseException as error:
+            # Whether the log has the records is not known: nothing may follow them.
+            self._broken = True
+            raise _journal_failed(error) from error
+        if cancelled:
+            self._note_cancel()
+        return result
+
+    def _note_cancel(self) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self.cancelled.add(task)
+
+
+def _journal_failed(error: BaseException) -> JournalFailed:
+    if isinstance(error, DeepStrikeError):
+        return JournalFailed(error.message, code=error.code, retryable=error.retryable)
+    if isinstance(error, NoAnswer):
+        return JournalFailed(f"the session log did not answer within {LOG_SECONDS:g} s")
+    return JournalFailed(f"the session log failed: {told(error)}")
+
+
+async def _opening(session_id: str, work: Coroutine[object, object, T]) -> T:
+    """`work` of a log while a session is opened, within the limit, its own errors told as ours."""
+    try:
+        return await asyncio.wait_for(work, LOG_SECONDS)
+    except DeepStrikeError:
+        raise
+    except (asyncio.TimeoutError, TimeoutError) as error:
+        raise SessionError(f"session {session_id!r}: the log did not answer within {LOG_SECONDS:g} s") from error
+    except Exception as error:
+        raise SessionError(f"session {session_id!r}: the log failed: {told(error)}") from error
+
+
+async def _release(session_id: str, log: SessionLog, owner: str) -> None:
+    """To its end, whatever cancels this task; a cancellation meanwhile is raised afterwards."""
+    cancelled = False
+    try:
+        _, cancelled = await see_through(log.release(session_id, owner))
+    except (Exception, asyncio.CancelledError):
+        _logger.exception("session %r could not be released and may stay busy", session_id)
+    if cancelled:
+        raise asyncio.CancelledError
 
 
 async def _off_loop(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -183,7 +239,7 @@ async def _off_loop(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.
 async def _warm_up(model: str) -> None:
     """The first count for a vocabulary decodes it, about a tenth of a second: not on the loop."""
     if model not in _warm:
-        await asyncio.to_thread(count, "warm", model)
+        await asyncio.to_thread(warm, model)
         _warm.add(model)
 
 

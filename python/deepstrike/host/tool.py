@@ -9,6 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from deepstrike.execution.base import Invocation
+from deepstrike.host.parts import checked_part
+from deepstrike.host.steady import told
 from deepstrike.kernel import clip
 from deepstrike.stream import ToolDeltaEvent
 from deepstrike.text import well_formed
@@ -33,7 +35,7 @@ _UNSEEN = 256
 class ToolRun:
     """One tool run in flight."""
 
-    __slots__ = ("_cancelled", "_effect", "_loop", "_outbox", "_progress", "_session")
+    __slots__ = ("_cancelled", "_effect", "_loop", "_outbox", "_progress", "_session", "_stopped")
 
     def __init__(self, effect: RunTool, session: Session, outbox: Outbox, loop: asyncio.AbstractEventLoop) -> None:
         self._effect = effect
@@ -42,30 +44,37 @@ class ToolRun:
         self._loop = loop
         self._cancelled = Flag()
         self._progress: deque[str] | None = None
+        self._stopped = False
 
     def stop(self, task: asyncio.Task[None]) -> None:
         """Stop the tool: an async one is cancelled, a sync one fenced off and told by `ToolContext.cancelled`."""
+        self._stopped = True
         self._cancelled.set()
         task.cancel()
 
     async def run(self, plane: ExecutionPlane, agent_id: str | None, deps: object) -> Result | None:
-        """The result; None when the run was stopped. Never raises."""
+        """The result; None when the run was stopped."""
         effect = self._effect
         context = ToolContext(self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, self._emit)
         try:
             result = await plane.execute(Invocation(effect.name, effect.args, context, self._show))
+            result = _crossable(result)
             if self._exceeds_share(result):
                 result = await self._preview(result)
         except asyncio.CancelledError:
-            if self._cancelled.is_set():
+            if self._stopped:
                 return None
             result = ToolResult((Text("the tool was cancelled from inside"),), "exception")
         except Exception as error:
-            result = ToolResult((Text(well_formed(f"{type(error).__name__}: {error}")),), "exception")
+            result = ToolResult((Text(well_formed(told(error))),), "exception")
         if self._progress is not None:
             self._flush()
         self._cancelled.set()
         return Result(effect.id, result)
+
+    def broken(self, error: BaseException) -> Result:
+        """What the call comes to where even telling its failure failed."""
+        return Result(self._effect.id, ToolResult((Text(well_formed(told(error))),), "exception"))
 
     def _emit(self, text: str) -> None:
         """See `ToolContext.emit`. From any thread; bounded, the oldest is dropped."""
@@ -86,6 +95,8 @@ class ToolRun:
             self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, progress.popleft()))
 
     async def _show(self, delta: str, chunk: object | None) -> None:
+        if self._stopped:
+            raise asyncio.CancelledError  # the tool swallowed the first one
         if self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, delta, chunk)):
             await self._outbox.room()
 
@@ -105,8 +116,15 @@ class ToolRun:
         blob: BlobRef | None = None
         try:
             blob = BlobRef(await self._session.put_blob(data), len(data), tokens)
-        except Exception:
+        except (Exception, GeneratorExit):
             # The tool has run and its preview is worth more than an error; the log's own failure shows at the append.
             _log.exception("the full result of %r could not be stored, only its preview is kept", self._effect.name)
         kept = tuple(part for part in result.parts if not isinstance(part, Text))
         return ToolResult((Text(preview), *kept), result.error_kind, blob)
+
+
+def _crossable(result: ToolResult) -> ToolResult:
+    """The result, once its images and files are known to be made of texts; raises for others."""
+    if all(type(part) is Text for part in result.parts):
+        return result
+    return ToolResult(tuple(map(checked_part, result.parts)), result.error_kind, result.blob)

@@ -77,14 +77,19 @@ def tool(
     return _make(function, options, sys._getframe(1))
 
 
+def tool_in(frame: FrameType, function: Callable[P, R]) -> Tool[P, R]:
+    """As `tool(function)` called in `frame`, whose classes the function's postponed annotations may name."""
+    return _make(function, _Options(), frame)
+
+
 @dataclass(frozen=True, slots=True)
 class _Options:
-    name: str | None
-    description: str | None
-    parameters: Mapping[str, object] | str | None
-    timeout_ms: int | None
-    effect: Effect | None
-    validate: Validate | None
+    name: str | None = None
+    description: str | None = None
+    parameters: Mapping[str, object] | str | None = None
+    timeout_ms: int | None = None
+    effect: Effect | None = None
+    validate: Validate | None = None
 
     def check(self) -> None:
         if self.effect is not None and self.effect not in get_args(Effect):

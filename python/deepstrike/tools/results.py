@@ -1,4 +1,4 @@
-"""What a tool returned, as content for the model: bounded, well formed, never an exception."""
+"""What a tool returned, as content for the model: bounded, well formed, and never a made-up text."""
 
 from __future__ import annotations
 
@@ -17,13 +17,24 @@ KEPT_BYTES: Final = 16 * 1024 * 1024
 _PART = (Text, Image, File)
 
 
+class NoText(TypeError):
+    """A value that is nested too deeply, or whose `__str__` fails: nothing true could be told of it."""
+
+    def __init__(self, value: object, error: Exception) -> None:
+        name = type(error).__name__
+        super().__init__(
+            f"the tool ran, but a {type(value).__name__} in what it returned cannot be turned into text ({name}); "
+            "return a string, or values that JSON can hold"
+        )
+
+
 def to_parts(value: object) -> tuple[Part, ...]:
     """A tool's value as content.
 
     A string stays as it is; `Text`, `Image`, `File` and lists of them (strings among them too) pass; `bytes` are read
     as UTF-8. Anything else becomes compact JSON: `None` is `null`, dataclasses and pydantic models are objects, dates
     ISO text, sets arrays, NaN is null; what has no JSON form is `str(value)`. Lone surrogates are replaced. Of more
-    than 16 MiB of text the beginning is kept and a marker tells how much was cut.
+    than 16 MiB of text the beginning is kept and a marker tells how much was cut. Raises `NoText`.
     """
     if isinstance(value, str):
         return (Text(bounded(value)),)
@@ -42,7 +53,7 @@ def _holds_parts(value: object) -> bool:
 
 
 def as_text(value: object) -> str:
-    """A string as it is, `bytes` as UTF-8, anything else as JSON or, failing that, `str(value)`."""
+    """A string as it is, `bytes` as UTF-8, anything else as JSON or, failing that, `str(value)`. Raises `NoText`."""
     if isinstance(value, str):
         return value
     if isinstance(value, bytes | bytearray):
@@ -66,7 +77,9 @@ def _by_pydantic(value: object) -> str:
 
 def _by_json(value: object) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_by_str)
+    except NoText:
+        raise
     except Exception:
         return _by_str(value)
 
@@ -74,8 +87,8 @@ def _by_json(value: object) -> str:
 def _by_str(value: object) -> str:
     try:
         return str(value)
-    except Exception:  # an object whose __str__ fails
-        return f"<{type(value).__name__}>"
+    except Exception as error:
+        raise NoText(value, error) from None
 
 
 def _encode_unknown(value: object) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,10 +41,10 @@ async def find_route(url: str, connect: float | None) -> Route:
 
 
 def _is_quick(url: str) -> bool:
-    return bool(_loaded) and (urlsplit(url).scheme != "https" or _named_file() in _contexts)
+    return _loaded.is_set() and (urlsplit(url).scheme != "https" or _named_file() in _contexts)
 
 
-_loaded: list[str] = []
+_loaded = threading.Event()
 # By the state of the file that SSL_CERT_FILE names: connections can only be shared under one and the same context.
 _contexts: dict[tuple[str, int] | None, ssl.SSLContext] = {}
 _MOST_CONTEXTS = 8
@@ -53,7 +54,7 @@ def _route(url: str, connect: float | None) -> Route:
     import aiohttp
     from yarl import URL
 
-    _loaded[:] = [aiohttp.__version__]
+    _loaded.set()
     place = urlsplit(url)
     return Route(
         target=URL(url),

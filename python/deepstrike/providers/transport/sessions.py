@@ -41,6 +41,7 @@ class SharedSessions:
     def __init__(self, make: Callable[[], aiohttp.ClientSession], idle: float) -> None:
         self._make = make
         self._idle = idle
+        self._parents: list[dict[_Key, _Place]] = []
         self._begin()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_in_child)
@@ -109,7 +110,7 @@ class SharedSessions:
 
     def _begin_in_child(self) -> None:
         """The sessions of the parent stay untouched: to close them here would end connections that it still uses."""
-        self._parents = self._places
+        self._parents.append(self._places)
         self._begin()
 
 

@@ -1,0 +1,70 @@
+"""Waiting that cancellation does not cut in two, and that ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar("T")
+
+# How long a session log may take for one operation before it counts as failed.
+LOG_SECONDS = 60.0
+
+# Work that was given up while it went on: held so that it is not collected while it runs.
+_given_up: set[asyncio.Task[object]] = set()
+
+
+class NoAnswer(Exception):
+    """The work did not end within the limit. It goes on unobserved."""
+
+
+async def see_through(work: Coroutine[object, object, T], limit: float = LOG_SECONDS) -> tuple[T, bool]:
+    """Await `work` to its end, whatever cancels this task meanwhile; the second value says whether something did.
+
+    Raises what `work` raises, `NoAnswer` after `limit` seconds.
+    """
+    task = asyncio.create_task(work)
+    ends = asyncio.get_running_loop().time() + limit
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task], timeout=ends - asyncio.get_running_loop().time())
+        except asyncio.CancelledError:  # noqa: PERF203
+            cancelled = True
+        else:
+            if not task.done():
+                _given_up.add(task)
+                task.add_done_callback(_forget)
+                raise NoAnswer
+    return task.result(), cancelled
+
+
+def _forget(task: asyncio.Task[object]) -> None:
+    _given_up.discard(task)
+    if not task.cancelled():
+        task.exception()
+
+
+def forget_cancels(task: asyncio.Task[None]) -> None:
+    """Take back every request to cancel `task`, all of which have been served (Python 3.11 on counts them)."""
+    if sys.version_info >= (3, 11):
+        while task.cancelling():
+            task.uncancel()
+
+
+def has_cancels(task: asyncio.Task[None]) -> bool:
+    """Whether somebody asked to cancel `task` since the requests were last taken back (known from Python 3.11 on)."""
+    return sys.version_info >= (3, 11) and task.cancelling() > 0
+
+
+def told(error: BaseException) -> str:
+    """Type and message of an exception, also where its own `__str__` fails."""
+    try:
+        text = str(error)
+    except BaseException:
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
