@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from deepstrike.host.crew import GRACE_SECONDS, Crew
 from deepstrike.host.narrate import Narrator
 from deepstrike.host.session import HostFailed, JournalFailed
-from deepstrike.host.steady import LOG_SECONDS, told
+from deepstrike.host.steady import LOG_SECONDS, see_through, told
 from deepstrike.kernel import Stale, decode_record
 from deepstrike.wire.input import Clock as ClockInput
 from deepstrike.wire.input import Interrupt
@@ -72,11 +72,11 @@ class Drive:
         watch = self._loop.call_later(LOG_SECONDS, self._watch)
         try:
             await self.take(first)
-            if asyncio.current_task() in self._session.cancelled:
-                raise asyncio.CancelledError
+            if (cancelled := self._session.cancelled.get(asyncio.current_task())) is not None:
+                raise cancelled
             return await asyncio.shield(self._over)
         except asyncio.CancelledError:
-            await self._end()
+            await see_through(self._end())
             raise
         finally:
             watch.cancel()
@@ -137,7 +137,7 @@ class Drive:
         while not self._over.done():
             if self._taking:
                 self._free = self._loop.create_future()
-                await asyncio.wait([self._free, self._over], timeout=GRACE_SECONDS)
+                await asyncio.wait({self._free}, timeout=GRACE_SECONDS)
                 if self._taking and not self._over.done():
                     self._fail(JournalFailed("the run was left while the session log did not answer"))
             else:
@@ -155,7 +155,8 @@ class Drive:
             return
         _, owed, deadline, outcome = step
         if outcome is not None:
-            self._over.set_result(outcome)
+            if not self._over.done():
+                self._over.set_result(outcome)
             return
         self._crew.launch(owed, by)
         if deadline != self._deadline:

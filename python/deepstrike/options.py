@@ -141,11 +141,12 @@ def _require_text(field: str, value: object) -> None:
 
 def _require_texts(field: str, value: object) -> None:
     if (
-        isinstance(value, str | bytes)
-        or not isinstance(value, Iterable)
-        or not all(isinstance(text, str) for text in value)
+        isinstance(value, Iterable)
+        and not isinstance(value, str | bytes)
+        and all(isinstance(text, str) for text in value)
     ):
-        raise ConfigError(f"{field} must be a list of texts: write {field}=[…]")
+        return
+    raise ConfigError(f"{field} must be a list of texts: write {field}=[…]")
 
 
 def _require_positive(name: str, value: object) -> None:

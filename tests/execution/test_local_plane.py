@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from enum import Enum
+from typing import Any
 
 import pytest
 
@@ -77,6 +79,17 @@ def test_given_a_name_that_is_not_there_when_unregistered_then_the_error_lists_w
         LocalExecutionPlane().register(subtract, add).unregister("ad")
     with pytest.raises(ConfigError, match="there are no tools at all"):
         LocalExecutionPlane().unregister("ad")
+
+
+@pytest.mark.parametrize("wrong", [None, 5, []])
+def test_given_what_is_no_tool_or_no_name_when_registered_or_unregistered_then_the_error_says_so(wrong: Any) -> None:
+    plane = LocalExecutionPlane().register(add)
+
+    with pytest.raises(ConfigError, match=re.escape(f"a tool is made of a function, not of {wrong!r}")):
+        plane.register(subtract, wrong)
+    with pytest.raises(ConfigError, match=re.escape(f"unregister takes the name of a tool, not {wrong!r}")):
+        plane.unregister(wrong)
+    assert [spec.name for spec in plane.specs()] == ["add"]
 
 
 async def test_given_an_unknown_tool_when_called_then_the_nearest_name_stands_first_and_siblings_run() -> None:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from typing import Any
 
 import pytest
 
+from deepstrike.errors import ConfigError
 from deepstrike.providers.retry import RetryConfig
 from deepstrike.providers.transport.breaker import CircuitBreaker, shared_breaker
 from deepstrike.testing.clock import ManualClock
 
 CONFIG = RetryConfig(circuit_open_after=3, circuit_reset_after=60)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, RetryConfig])
+def test_given_no_config_when_made_then_the_error_says_what_to_give(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match=r"takes its limits from a RetryConfig\(…\)"):
+        CircuitBreaker(wrong)
 
 
 async def test_given_failures_in_a_row_when_there_are_enough_then_it_opens_and_probes_one_call_later() -> None:

@@ -85,6 +85,9 @@ def test_given_the_last_retry_when_it_failed_then_there_is_no_other() -> None:
         {"max_delay": float("nan")},
         {"circuit_open_after": "5"},
         {"circuit_reset_after": float("inf")},
+        {"circuit_reset_after": 1e308},
+        {"max_retries": 2**53},
+        {"max_delay": 10**5000},
     ],
 )
 def test_given_a_wrong_value_when_configured_then_the_error_names_it(wrong: dict[str, float]) -> None:

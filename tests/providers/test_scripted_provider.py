@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from typing import Any
 
 import pytest
 from wires import ask, collect, listen
 
-from deepstrike.errors import Overloaded, ProviderError
+from deepstrike.errors import ConfigError, Overloaded, ProviderError
 from deepstrike.providers.base import Finish, ModelEvent, ModelRequest, ToolCall
 from deepstrike.providers.scripted import ScriptedProvider
 from deepstrike.stream import TextDelta
@@ -60,6 +62,33 @@ async def test_given_that_the_last_reply_repeats_when_asked_again_then_it_comes_
     model = ScriptedProvider(["one", "two"], repeat_last=True)
     texts = [(await collect(model.stream(ask())))[0] for _ in range(4)]
     assert texts == [TextDelta("one"), TextDelta("two"), TextDelta("two"), TextDelta("two")]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"replies": None}, "replies must be a list of replies"),
+        ({"replies": 5}, "replies must be a list of replies"),
+        ({"replies": "hello"}, "replies must be a list of replies"),
+        ({"replies": ["a", 5]}, "reply 2 must be a text, a list of model events or an exception, not 5"),
+        ({"replies": [None]}, "reply 1 must be a text, a list of model events or an exception, not None"),
+        ({"replies": [b"a"]}, "reply 1 must be a text"),
+        ({"replies": [["a"]]}, "reply 1 holds 'a', which is no model event"),
+        ({"delay": float("nan")}, "delay must be a number of seconds from 0 to 1e9, not nan"),
+        ({"delay": -1}, "delay must be"),
+        ({"delay": 10**5000}, "delay must be"),
+        ({"info": 5}, "info must be a ModelInfo(…) or None, not 5"),
+    ],
+)
+def test_given_a_wrong_value_when_made_then_the_error_names_it(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        ScriptedProvider(**{"replies": ["a"], **wrong})
+
+
+async def test_given_a_function_that_gives_no_reply_when_asked_then_the_error_says_so() -> None:
+    wrong: Any = lambda _request: 5  # noqa: E731
+    with pytest.raises(ConfigError, match="what a reply's function gave must be a text"):
+        await collect(ScriptedProvider([wrong]).stream(ask()))
 
 
 async def test_given_a_delay_when_the_clock_moves_then_each_event_comes_at_its_time() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import re
 from typing import Any
 
 import pytest
@@ -98,16 +99,42 @@ async def test_given_a_schema_with_containers_when_the_model_encodes_them_twice_
     assert find.check('{"where":"{a"}') == Err("invalid_arguments", "/where: is not an object")
 
 
-def test_given_an_invalid_schema_when_the_spec_is_asked_for_then_the_judges_word_is_the_error() -> None:
-    def refuse(schema: str, document: str) -> list[str]:
-        raise ValueError("'sting' is no type")
+def refuse(schema: str, document: str) -> list[str]:
+    raise ValueError("'sting' is no type")
 
-    @tool(parameters={"type": "object", "properties": {"q": {"type": "sting"}}}, validate=refuse)
-    def f(q: str) -> str:
-        return q
 
-    with pytest.raises(ConfigError, match="tool 'f': parameters= is no valid JSON schema: 'sting' is no type"):
-        _ = f.spec
+def break_down(schema: str, document: str) -> list[str]:
+    raise KeyError("x")
+
+
+def count_complaints(schema: str, document: str) -> int:
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("validate", "said"),
+    [
+        (refuse, "parameters= is no valid JSON schema: 'sting' is no type"),
+        (break_down, "validate= failed: KeyError: 'x'"),
+        (count_complaints, "validate= must return a list of complaints, not 0"),
+    ],
+)
+def test_given_a_judge_that_refuses_or_breaks_when_decorated_then_it_is_an_error_at_once(
+    validate: Any, said: str
+) -> None:
+    for given in (fine, tool(fine)):
+        with pytest.raises(ConfigError, match=re.escape(f"tool 'fine': {said}")):
+            tool(parameters=WRONG_INSIDE, validate=validate)(given)
+
+
+def test_given_a_schema_that_is_wrong_inside_when_decorated_then_the_kernels_word_is_the_error() -> None:
+    pytest.importorskip("deepstrike._kernel", reason="the native module is not built")
+
+    with pytest.raises(ConfigError, match=r"tool 'fine': parameters= is no valid JSON schema: .*sting"):
+        tool(parameters=WRONG_INSIDE)(fine)
+
+
+WRONG_INSIDE = {"type": "object", "properties": {"x": {"type": "sting"}}}
 
 
 def fine(x: int = 0) -> int:
@@ -121,6 +148,10 @@ def fine(x: int = 0) -> int:
         ({"timeout_ms": 0}, "timeout_ms=0: give whole milliseconds above 0"),
         ({"timeout_ms": 1.5}, "timeout_ms=1.5"),
         ({"timeout_ms": True}, "timeout_ms=True"),
+        ({"timeout_ms": 2**53}, "timeout_ms is out of range: give 1 to 2**53 - 1 milliseconds"),
+        ({"timeout_ms": 10**5000}, "timeout_ms is out of range"),
+        ({"timeout_ms": -(10**5000)}, "timeout_ms is out of range"),
+        ({"validate": 5}, "validate=5: give a function of schema and document"),
         ({"name": ""}, "tool name ''"),
         ({"name": "a\nb"}, "printable name"),
         ({"name": "\ud800"}, "printable name"),
@@ -179,7 +210,7 @@ def test_given_a_tool_when_made_a_tool_again_then_only_the_options_change() -> N
 
     renamed = tool(name="g")(f)
 
-    assert tool(f) == f
+    assert tool(f) is f
     assert (renamed.name, renamed.description, renamed.effect, renamed.timeout_ms) == ("g", "F.", "read", 10)
     assert renamed(3) == 3
 

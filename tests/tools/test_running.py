@@ -6,10 +6,13 @@ import asyncio
 import builtins
 import sys
 import threading
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import pytest
+from pydantic import Field
 from toolcalls import Shown, as_tool, called, error_of, invocation, text_of
 
 from deepstrike.clock import use_clock
@@ -22,7 +25,9 @@ from deepstrike.tools.threads import abandoned_threads
 from deepstrike.wire.message import Image, Text, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
+
+CAN_ASK = sys.version_info >= (3, 11)
 
 
 async def test_given_an_exception_when_run_then_type_and_message_are_told_never_a_traceback() -> None:
@@ -48,6 +53,76 @@ async def test_given_an_exception_when_run_then_type_and_message_are_told_never_
     assert error_of(await called(fail_mute)) == ("exception", "Mute")
 
 
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise asyncio.CancelledError
+
+
+class Forgetful(ToolError):
+    def __init__(self) -> None:
+        self.hint = "look elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Wordless(), ("exception", "Wordless")),
+        (Forgetful(), ("tool_error", "Forgetful\nHint: look elsewhere")),
+        (ToolError(404), ("tool_error", "404")),  # type: ignore[arg-type]
+        (ToolError("gone", hint=Wordless()), ("tool_error", "gone")),  # type: ignore[arg-type]
+        (GeneratorExit("x"), ("exception", "GeneratorExit: x")),
+    ],
+    ids=["no words", "no message", "a number", "a wordless hint", "GeneratorExit"],
+)
+@pytest.mark.parametrize("timeout_ms", [None, 60_000])
+async def test_given_an_exception_that_is_hard_to_tell_when_run_then_it_is_still_a_result(
+    error: BaseException, told: tuple[str, str], timeout_ms: int | None
+) -> None:
+    async def fail() -> str:
+        raise error
+
+    async def fail_in_mid_stream() -> AsyncIterator[str]:
+        yield "a"
+        raise error
+
+    for function in (fail, fail_in_mid_stream):
+        assert error_of(await called(tool(timeout_ms=timeout_ms)(function))) == told
+
+
+async def test_given_a_default_that_fails_with_system_exit_when_bound_then_it_is_a_result() -> None:
+    def leave() -> int:
+        raise SystemExit(3)
+
+    def take(x: Annotated[int, Field(default_factory=leave)]) -> int:
+        return x
+
+    assert error_of(await run_tool(tool(take), invocation("{}"))) == ("exception", "SystemExit: 3")
+
+
+def test_given_a_waiting_tool_when_its_coroutine_is_closed_then_no_result_comes_of_it() -> None:
+    steps: list[str] = []
+
+    async def wait() -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            steps.append("closed")
+        return "never"
+
+    async def call() -> None:
+        await run_tool(as_tool(wait), invocation("{}"))
+        steps.append("went on")
+
+    async def begin_and_close() -> None:
+        coroutine = call()
+        coroutine.send(None)
+        await asyncio.create_task(asyncio.sleep(0))
+        await asyncio.to_thread(coroutine.close)
+
+    asyncio.run(begin_and_close())
+    assert steps == ["closed"]
+
+
 async def test_given_a_tool_error_when_run_then_its_own_words_and_hint_are_the_result() -> None:
     async def plain() -> str:
         raise ToolError("no such order")
@@ -66,6 +141,16 @@ if sys.version_info >= (3, 11):
             raise builtins.ExceptionGroup("unhandled", [ValueError("bad city"), KeyError("k")])
 
         assert error_of(await called(fail)) == ("exception", "ExceptionGroup: ValueError: bad city; KeyError: 'k'")
+
+    async def test_given_groups_nested_without_end_when_run_then_what_is_told_has_one() -> None:
+        error: Exception = ValueError("bad city")
+        for _ in range(10_000):
+            error = builtins.ExceptionGroup("g", [error])
+
+        async def fail() -> str:
+            raise error
+
+        assert error_of(await called(fail)) == ("exception", "ExceptionGroup: " * 6 + "g (1 sub-exception)")
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit("x"), StopIteration("x"), StopAsyncIteration()])
@@ -144,6 +229,101 @@ async def test_given_a_real_cancellation_when_a_tool_waits_then_it_gets_out_and_
 
     assert (steps, context.cancelled) == (["cleaned"], True)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def ask_to_cancel() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+
+
+@pytest.mark.parametrize("timeout_ms", [None, 60_000])
+async def test_given_a_tool_that_asks_to_cancel_itself_when_it_returns_then_its_value_counts(
+    timeout_ms: int | None,
+) -> None:
+    async def at_once() -> str:
+        await ask_to_cancel()
+        return "done"
+
+    async def after_a_wait() -> str:
+        await ask_to_cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        return "done"
+
+    async def and_fails() -> str:
+        await ask_to_cancel()
+        raise ValueError("bad city")
+
+    for function in (at_once, after_a_wait):
+        assert text_of(await called(tool(timeout_ms=timeout_ms)(function))) == "done"
+    assert error_of(await called(tool(timeout_ms=timeout_ms)(and_fails))) == ("exception", "ValueError: bad city")
+    await asyncio.sleep(0)  # nothing of it reaches the caller
+    assert requests_to_cancel() == 0
+
+
+async def test_given_a_tool_that_cancels_the_task_when_it_waits_then_the_caller_judges_before_the_flag_is_up() -> None:
+    async def stop_me() -> str:
+        await ask_to_cancel()
+        await asyncio.sleep(0)
+        return "never"
+
+    context = ToolContext("s", "c", "k")
+    flags: list[bool] = []
+
+    async def judge() -> None:
+        try:
+            await run_tool(tool(stop_me), invocation("{}", context=context))
+        except asyncio.CancelledError:
+            flags.append(context.cancelled)
+
+    await asyncio.create_task(judge())
+    assert (flags, context.cancelled) == ([False], True) if CAN_ASK else ([], False)
+
+
+async def test_given_a_request_from_before_when_a_tool_cancels_inside_then_it_is_a_result() -> None:
+    async def broken() -> str:
+        raise asyncio.CancelledError
+
+    async def swallow_then_call() -> ToolResult:
+        await ask_to_cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        return await called(broken)
+
+    assert error_of(await asyncio.create_task(swallow_then_call())) == ("exception", "CancelledError")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="3.10 cannot tell who cancelled a task")
+async def test_given_a_tool_that_left_a_request_when_the_caller_is_really_cancelled_then_that_gets_out() -> None:
+    async def leave_one() -> str:
+        await ask_to_cancel()
+        asyncio.get_running_loop().call_soon(running.cancel)  # runs while the tool's own request is taken back
+        return "done"
+
+    running = asyncio.create_task(called(leave_one))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_given_a_limit_beyond_every_clock_when_called_then_no_task_is_left_behind() -> None:
+    ran: list[str] = []
+
+    async def run() -> None:
+        ran.append("ran")
+
+    endless = replace(as_tool(run), timeout_ms=10**400)
+    with pytest.raises(OverflowError):
+        await called(endless)
+    await asyncio.sleep(0)
+    assert (ran, asyncio.all_tasks()) == ([], {asyncio.current_task()})
+
+
+def requests_to_cancel() -> int:
+    task = asyncio.current_task()
+    if sys.version_info >= (3, 11):
+        return 0 if task is None else task.cancelling()
+    return 0
 
 
 async def after(event: asyncio.Event, clock: ManualClock, seconds: float, running: Awaitable[ToolResult]) -> ToolResult:

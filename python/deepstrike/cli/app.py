@@ -9,6 +9,7 @@ import click
 
 from deepstrike._version import __version__
 from deepstrike.cli import exits
+from deepstrike.cli.guard import guarded, have_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,17 +17,29 @@ if TYPE_CHECKING:
 
 def start() -> None:
     """Run the command line and end the process."""
-    try:
-        cli.main(prog_name="deepstrike")
-    except KeyboardInterrupt:
-        sys.exit(exits.INTERRUPTED)
+    if not have_streams():
+        sys.exit(exits.FAILED)
+    sys.exit(guarded(lambda: cli.main(prog_name="deepstrike")))
 
 
 def _end(work: Callable[[], int]) -> None:
     """Do the work of a command and end with its exit code; failures end in one clear line."""
-    from deepstrike.cli.guard import guarded
-
     click.get_current_context().exit(guarded(work))
+
+
+class Seconds(click.FloatRange):
+    """A time above zero, up to some thirty years; not a number is none."""
+
+    name = "seconds"
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True, max=1e9)
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        if seconds != seconds:  # only nan is not equal to itself
+            self.fail(f"{value} is no number of seconds.", param, ctx)
+        return seconds
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=exits.HELP)
@@ -44,11 +57,13 @@ _base_url = click.option("--base-url", metavar="URL", help="Any OpenAI-compatibl
 _tools = click.option("--tools", multiple=True, metavar="MODULE:NAME", help="A tool or function; may be repeated.")
 _system = click.option("--system", default="", metavar="TEXT", help="The system prompt.")
 _max_turns = click.option(
-    "--max-turns", type=click.IntRange(min=1), default=25, show_default=True, help="Model calls for each goal."
+    "--max-turns",
+    type=click.IntRange(1, 1_000_000_000),
+    default=25,
+    show_default=True,
+    help="Model calls for each goal.",
 )
-_timeout = click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time for each goal."
-)
+_timeout = click.option("--timeout", type=Seconds(), metavar="SECONDS", help="Time for each goal.")
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from deepstrike.cli import exits
 from deepstrike.cli.choice import choose
@@ -12,6 +12,8 @@ from deepstrike.cli.load import plane_of
 from deepstrike.cli.probe import local_servers
 from deepstrike.cli.pursue import Loop, pursue
 from deepstrike.cli.show import show_for
+from deepstrike.cli.signals import leave_without_waiting
+from deepstrike.errors import ConfigError
 from deepstrike.options import RuntimeOptions
 from deepstrike.runner import RuntimeRunner
 
@@ -39,11 +41,14 @@ def run_goal(setup: Setup, goal: str, *, as_json: bool) -> int:
             done = loop.run(pursue(runner, goal, show_for(as_json=as_json)))
         finally:
             loop.run(runner.aclose())
-    return exits.BY_STATUS[done.status]
+    return _ended(loop, exits.BY_STATUS[done.status])
 
 
 def run_chat(setup: Setup, *, as_json: bool) -> int:
     """Pursue a goal for each line of the input, all in one session; the exit code is that of the last one."""
+    stdin: TextIO | None = sys.stdin  # None where it is closed
+    if stdin is None:
+        raise ConfigError("standard input is closed: chat reads its goals there, one a line")
     runner = _runner(setup)
     code, session_id = 0, None
     with Loop() as loop:
@@ -53,7 +58,7 @@ def run_chat(setup: Setup, *, as_json: bool) -> int:
                 code, session_id = exits.BY_STATUS[done.status], done.session_id
         finally:
             loop.run(runner.aclose())
-    return code
+    return _ended(loop, code)
 
 
 def run_demo(goal: str, *, as_json: bool) -> int:
@@ -68,7 +73,14 @@ def run_demo(goal: str, *, as_json: bool) -> int:
     runner = RuntimeRunner(RuntimeOptions(provider=DemoProvider(), execution_plane=demo_plane()))
     with Loop() as loop:
         done = loop.run(pursue(runner, goal, show_for(as_json=as_json, everything_to_stdout=not as_json)))
-    return exits.BY_STATUS[done.status]
+    return _ended(loop, exits.BY_STATUS[done.status])
+
+
+def _ended(loop: Loop, code: int) -> int:
+    """Waits for no tool that was given up: neither one that swallowed its cancellation nor one in a thread."""
+    if loop.left_behind or code in exits.AT_ONCE:
+        leave_without_waiting(code)
+    return code
 
 
 def _runner(setup: Setup) -> RuntimeRunner:
@@ -100,9 +112,7 @@ def _prompted() -> Iterator[str]:
     while True:
         try:
             line = input("> ")
-        except (EOFError, KeyboardInterrupt) as leaving:
+        except EOFError:
             sys.stdout.write("\n")
-            if isinstance(leaving, KeyboardInterrupt):
-                raise
             return
         yield line

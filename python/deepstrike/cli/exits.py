@@ -24,6 +24,9 @@ BY_STATUS: Mapping[Status, int] = {
     "user_abort": INTERRUPTED,
 }
 
+AT_ONCE = (BY_STATUS["user_abort"], BY_STATUS["timeout"])
+"""The command leaves with these although a tool of the run may still be busy in a thread."""
+
 HELP = """\b
 Exit codes:
     0  completed
@@ -34,5 +37,7 @@ Exit codes:
     5  timeout
     6  suspended: the run waits for an answer
   130  user_abort: interrupted with Ctrl-C
+  129  ended by SIGHUP
+  143  ended by SIGTERM
   141  the reader of the output went away
 """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO
 
 from deepstrike.cli import exits
 from deepstrike.cli.safe import one_line
@@ -16,14 +17,17 @@ if TYPE_CHECKING:
 
 
 def guarded(work: Callable[[], int]) -> int:
-    """The exit code of `work`; our errors, a missing module, Ctrl-C and a closed pipe give codes, no traceback."""
-    _take_any_character()
+    """The exit code of `work`; our errors, a missing module, Ctrl-C and failing streams give codes, no traceback."""
     try:
         code = work()
         sys.stdout.flush()
     except BrokenPipeError:
         _forget_stdout()
         return exits.READER_GONE
+    except OSError as error:
+        _forget_stdout()
+        _say(f"reading or writing failed: {error.strerror or error}")
+        return exits.FAILED
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     except ConfigError as error:
@@ -35,17 +39,28 @@ def guarded(work: Callable[[], int]) -> int:
     return code
 
 
-def _say(message: str) -> None:
-    sys.stderr.write(f"error: {one_line(message, 2000)}\n")
+def have_streams() -> bool:
+    """Make the standard streams fit to use; False, with a word about it, if there is no output to write to.
 
-
-def _take_any_character() -> None:
-    """Write what the terminal's encoding does not know as an escape, instead of failing in mid-answer."""
-    for stream in (sys.stdout, sys.stderr):
+    What the terminal's encoding does not know is written as an escape, instead of failing in mid-answer.
+    """
+    streams: tuple[TextIO | None, ...] = (sys.stdout, sys.stderr, sys.stdin)  # None where one is closed
+    for stream in streams:
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")
+    if streams[1] is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (for the rest of the process)
+    if streams[0] is None:
+        _say("standard output is closed: leave it open, or send it to a file or to /dev/null")
+    return streams[0] is not None
+
+
+def _say(message: str) -> None:
+    with suppress(OSError):
+        sys.stderr.write(f"error: {one_line(message, 2000)}\n")
 
 
 def _forget_stdout() -> None:
-    """Nobody reads: what is still buffered must not fail again when Python flushes it at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """What is still buffered must not fail again when Python flushes it at its end."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

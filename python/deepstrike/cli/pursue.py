@@ -1,12 +1,14 @@
-"""One goal from the command line: events to the screen, Ctrl-C to the run."""
+"""One goal from the command line: events to the screen, signals to the run."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from deepstrike.cli.signals import leave, leave_on_signals, on_signals
 from deepstrike.stream import DoneEvent
 
 if TYPE_CHECKING:
@@ -18,15 +20,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_GRACE_SECONDS = 2
+_GRACE_SECONDS = 1
 """How long the end of a command waits for tasks that were cancelled."""
+_LEAVE_SECONDS = 2
+"""How long a run may take to end after SIGTERM or SIGHUP."""
 
 
 class Loop:
-    """The event loop of one command. Leaving it ends the tasks that are left and closes it."""
+    """The event loop of one command. Leaving it ends the tasks that are left and closes it.
+
+    `left_behind` tells afterwards whether one of them did not end.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self.left_behind = False
 
     def __enter__(self) -> Loop:
         return self
@@ -38,8 +46,11 @@ class Loop:
                 task.cancel()
             if left:
                 self._loop.run_until_complete(asyncio.wait(left, timeout=_GRACE_SECONDS))
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self.left_behind = bool(asyncio.all_tasks(self._loop))
+            if not self.left_behind:  # one of them may hold a generator that never ends either
+                self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         finally:
+            self._loop.set_exception_handler(lambda _loop, _context: None)  # tasks left behind are no news
             self._loop.close()
 
     def run(self, work: Coroutine[object, object, T]) -> T:
@@ -50,11 +61,11 @@ class Loop:
 async def pursue(runner: RuntimeRunner, goal: str, show: Show, session_id: str | None = None) -> DoneEvent:
     """Run `goal` and show it; returns the last event.
 
-    The first Ctrl-C interrupts the run, which then ends `user_abort`; a second one raises `KeyboardInterrupt`. Raises
-    what `run_streaming` raises.
+    The first Ctrl-C interrupts the run, which then ends `user_abort`; a second one ends the process. So do SIGTERM and
+    SIGHUP, once the run has ended or has taken too long for it. Raises what `run_streaming` raises.
     """
     done: DoneEvent | None = None
-    with _ctrl_c_interrupts(runner), show:
+    with _signals_interrupt(runner), show:
         async with runner.run_streaming(goal, session_id=session_id) as run:
             async for event in run:
                 show.event(event)
@@ -66,18 +77,26 @@ async def pursue(runner: RuntimeRunner, goal: str, show: Show, session_id: str |
 
 
 @contextmanager
-def _ctrl_c_interrupts(runner: RuntimeRunner) -> Iterator[None]:
-    pressed = False
+def _signals_interrupt(runner: RuntimeRunner) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    came: list[int] = []
 
-    def on_ctrl_c(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal pressed
-        if pressed:
-            raise KeyboardInterrupt
-        pressed = True
-        runner.interrupt()
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if came:
+            leave(number)
+        came.append(number)
+        with suppress(RuntimeError):  # the loop is closed
+            # By way of the loop: the code that this handler breaks into may hold the runner's lock.
+            loop.call_soon_threadsafe(runner.interrupt)
+        if number != signal.SIGINT:
+            late = threading.Timer(_LEAVE_SECONDS, leave, (number,))
+            late.daemon = True
+            late.start()
 
-    before = signal.signal(signal.SIGINT, on_ctrl_c)
+    on_signals(on_signal)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        leave_on_signals()
+        if came and came[0] != signal.SIGINT:
+            leave(came[0])

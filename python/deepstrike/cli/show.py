@@ -92,7 +92,7 @@ class PlainShow:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None or not issubclass(kind, BrokenPipeError):
+        if kind is None or not issubclass(kind, OSError):
             self._end_line()
 
     def event(self, event: StreamEvent) -> None:

@@ -58,6 +58,8 @@ class LocalExecutionPlane:
 
     def unregister(self, name: str) -> LocalExecutionPlane:
         """Take a tool out; calls that already run go on. Returns the plane. Raises `ConfigError` if there is none."""
+        if not isinstance(name, str):
+            raise ConfigError(f"unregister takes the name of a tool, not {name!r}")
         with self._lock:
             if name not in self._tools:
                 raise ConfigError(self._unknown(name))

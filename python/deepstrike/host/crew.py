@@ -75,9 +75,11 @@ class Effort:
         work = self.begin()
         try:
             item = await (work if self.context is None else InContext(self.context, work))
-        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
+            if isinstance(error, GeneratorExit) and not self._is_running():
+                raise  # this coroutine is closed, nothing was raised inside it
             # A net under `ModelCall.run` and `ToolRun.run`: an effect always comes to something.
             item = None if self.stopped else self.work.broken(error)
         self.over = True
@@ -85,6 +87,12 @@ class Effort:
             return item
         self.late = item
         return None
+
+    def _is_running(self) -> bool:
+        try:
+            return asyncio.current_task() is self.task
+        except RuntimeError:
+            return False
 
     def stop(self) -> asyncio.Task[None] | None:
         """Stop it; the task to wait for, None where it had not begun."""

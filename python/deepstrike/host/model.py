@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ProviderError, Truncated
-from deepstrike.host.steady import told
+from deepstrike.host.steady import forget_cancels, has_cancels, told
 from deepstrike.providers.base import Artefact, Finish, ToolCall
 from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
 from deepstrike.text import well_formed, well_formed_json
@@ -67,7 +67,7 @@ class ModelCall:
     async def run(self, provider: LLMProvider, request: ModelRequest) -> Reply | Failure | None:
         """The finished reply, what was shown of a failed or stopped one, or a failure."""
         try:
-            await self._stream(provider, request)
+            await self._stream_past_strays(provider, request)
             return self._whole()
         except asyncio.CancelledError:
             # Only `stop` cancels this task; any other one was born inside the provider and is its failure.
@@ -80,6 +80,17 @@ class ModelCall:
     def broken(self, error: BaseException) -> Failure:
         """What the call comes to where even telling its failure failed."""
         return Failure(self._effect, Fault("provider_error", well_formed(told(error))))
+
+    async def _stream_past_strays(self, provider: LLMProvider, request: ModelRequest) -> None:
+        """A tool that ran in this task before may have left a timer that cancels it: that strikes once, not the run."""
+        try:
+            await self._stream(provider, request)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._stopping or task is None or not has_cancels(task) or self._parts or self._kind is not None:
+                raise
+            forget_cancels(task)
+            await self._stream(provider, request)
 
     async def _stream(self, provider: LLMProvider, request: ModelRequest) -> None:
         events = provider.stream(request)

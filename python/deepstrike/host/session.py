@@ -10,7 +10,7 @@ from deepstrike.errors import CorruptLog, DeepStrikeError, SessionError
 from deepstrike.host.prompt import Prompt
 from deepstrike.host.recent import TAIL, Standing
 from deepstrike.host.steady import LOG_SECONDS, NoAnswer, see_through, told
-from deepstrike.kernel import Corrupt, Kernel, Rejected, encode_input, warm
+from deepstrike.kernel import Corrupt, Kernel, encode_input, warm
 from deepstrike.wire.input import Interrupt
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class Session:
         self._clock = clock
         self._next_seq = kernel.next_seq
         self._broken = False
-        # Tasks that were cancelled while an input was taken in them.
-        self.cancelled: set[asyncio.Task[Any]] = set()
+        # Tasks that were cancelled while an input was taken in them, and by what.
+        self.cancelled: dict[asyncio.Task[Any] | None, asyncio.CancelledError] = {}
 
     @classmethod
     async def open(cls, session_id: str, log: SessionLog, recent: Recent, clock: Clock, config: Config) -> Session:
@@ -138,9 +138,20 @@ class Session:
         if len(data) <= OFF_LOOP_BYTES:
             step = self.kernel.advance(data, now)
         else:
-            step = await self._seen_through(asyncio.to_thread(self.kernel.advance, data, now))
+            step = await self._advance_in_thread(data, now)
         if step[0]:
             await self._append(step[0])
+        return step
+
+    async def _advance_in_thread(self, data: bytes, now: int) -> Step:
+        try:
+            step, cancelled = await see_through(asyncio.to_thread(self.kernel.advance, data, now))
+        except asyncio.CancelledError:
+            # Its waiting was cancelled, not the step: what the kernel took is not known here.
+            self._broken = True
+            raise JournalFailed("the run was torn down while an input was taken") from None
+        if cancelled is not None:
+            self._note_cancel(cancelled)
         return step
 
     def abandon(self) -> Outcome | None:
@@ -165,9 +176,9 @@ class Session:
     async def _append(self, batch: list[bytes]) -> None:
         try:
             await self._log.append(self.id, batch, self._next_seq, owner=self._owner)
-        except asyncio.CancelledError:
-            self._note_cancel()
-            await self._seen_through(self._finish_append(batch))
+        except asyncio.CancelledError as cancelled:
+            self._note_cancel(cancelled)
+            await self._seen_through(lambda: self._finish_append(batch))
         except BaseException as error:
             self._broken = True
             if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
@@ -180,23 +191,21 @@ class Session:
         if await self._log.latest_seq(self.id) < self._next_seq:
             await self._log.append(self.id, batch, self._next_seq, owner=self._owner)
 
-    async def _seen_through(self, work: Coroutine[object, object, T]) -> T:
+    async def _seen_through(self, work: Callable[[], Coroutine[object, object, T]]) -> T:
         try:
-            result, cancelled = await see_through(work)
-        except (KeyboardInterrupt, SystemExit, Rejected):
+            result, cancelled = await _again_if_cancelled(work)
+        except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
             # Whether the log has the records is not known: nothing may follow them.
             self._broken = True
             raise _journal_failed(error) from error
-        if cancelled:
-            self._note_cancel()
+        if cancelled is not None:
+            self._note_cancel(cancelled)
         return result
 
-    def _note_cancel(self) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self.cancelled.add(task)
+    def _note_cancel(self, cancelled: asyncio.CancelledError) -> None:
+        self.cancelled.setdefault(asyncio.current_task(), cancelled)
 
 
 def _journal_failed(error: BaseException) -> JournalFailed:
@@ -221,13 +230,24 @@ async def _opening(session_id: str, work: Coroutine[object, object, T]) -> T:
 
 async def _release(session_id: str, log: SessionLog, owner: str) -> None:
     """To its end, whatever cancels this task; a cancellation meanwhile is raised afterwards."""
-    cancelled = False
     try:
-        _, cancelled = await see_through(log.release(session_id, owner))
+        _, cancelled = await _again_if_cancelled(lambda: log.release(session_id, owner))
     except (Exception, asyncio.CancelledError):
         _logger.exception("session %r could not be released and may stay busy", session_id)
-    if cancelled:
-        raise asyncio.CancelledError
+    else:
+        if cancelled is not None:
+            raise cancelled
+
+
+async def _again_if_cancelled(
+    work: Callable[[], Coroutine[object, object, T]],
+) -> tuple[T, asyncio.CancelledError | None]:
+    """`see_through`, once more where a loop that is torn down has cancelled the work itself."""
+    try:
+        return await see_through(work())
+    except asyncio.CancelledError as cancelled:
+        result, _ = await see_through(work())
+        return result, cancelled
 
 
 async def _off_loop(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -22,19 +22,22 @@ class NoAnswer(Exception):
     """The work did not end within the limit. It goes on unobserved."""
 
 
-async def see_through(work: Coroutine[object, object, T], limit: float = LOG_SECONDS) -> tuple[T, bool]:
-    """Await `work` to its end, whatever cancels this task meanwhile; the second value says whether something did.
+async def see_through(
+    work: Coroutine[object, object, T], limit: float = LOG_SECONDS
+) -> tuple[T, asyncio.CancelledError | None]:
+    """Await `work` to its end, whatever cancels this task meanwhile; the second value is the first cancellation.
 
-    Raises what `work` raises, `NoAnswer` after `limit` seconds.
+    Whoever goes on to raise it raises that very object: cancel scopes know theirs by what is in it. Raises what `work`
+    raises, `NoAnswer` after `limit` seconds.
     """
     task = asyncio.create_task(work)
     ends = asyncio.get_running_loop().time() + limit
-    cancelled = False
+    cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
             await asyncio.wait([task], timeout=ends - asyncio.get_running_loop().time())
-        except asyncio.CancelledError:  # noqa: PERF203
-            cancelled = True
+        except asyncio.CancelledError as error:  # noqa: PERF203
+            cancelled = cancelled or error
         else:
             if not task.done():
                 _given_up.add(task)
@@ -49,14 +52,14 @@ def _forget(task: asyncio.Task[object]) -> None:
         task.exception()
 
 
-def forget_cancels(task: asyncio.Task[None]) -> None:
+def forget_cancels(task: asyncio.Task[Any]) -> None:
     """Take back every request to cancel `task`, all of which have been served (Python 3.11 on counts them)."""
     if sys.version_info >= (3, 11):
         while task.cancelling():
             task.uncancel()
 
 
-def has_cancels(task: asyncio.Task[None]) -> bool:
+def has_cancels(task: asyncio.Task[Any]) -> bool:
     """Whether somebody asked to cancel `task` since the requests were last taken back (known from Python 3.11 on)."""
     return sys.version_info >= (3, 11) and task.cancelling() > 0
 

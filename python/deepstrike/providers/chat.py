@@ -12,6 +12,7 @@ from deepstrike.providers import extensions as known
 from deepstrike.providers.base import Provider
 from deepstrike.providers.models import lookup
 from deepstrike.providers.redact import Mask
+from deepstrike.providers.settings import check_count, check_headers, check_model, check_type, is_host
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -44,10 +45,11 @@ class ChatProvider(Provider):
         headers: Mapping[str, str] | None,
         max_concurrency: int | None,
     ) -> None:
-        if not isinstance(model, str) or not model.strip():
-            raise ConfigError("model must be the id of a model, such as 'gpt-5-mini'")
-        if max_concurrency is not None and (isinstance(max_concurrency, bool) or max_concurrency < 1):
-            raise ConfigError(f"max_concurrency must be a whole number above zero or None, not {max_concurrency!r}")
+        check_model(model)
+        check_type("base_url", base_url, str, "an address as text")
+        check_headers(headers)
+        if max_concurrency is not None:
+            check_count("max_concurrency", max_concurrency, 1, ", or None for no limit")
         self.info = lookup(model)
         self._profile = profile
         self._base_url = _address(base_url or os.environ.get(profile.url_variable) or profile.base_url, profile)
@@ -119,11 +121,14 @@ def _endpoint(
 ) -> Endpoint:
     from deepstrike.providers.retry import RetryConfig
     from deepstrike.providers.transport.base import Timeouts
-    from deepstrike.providers.transport.breaker import shared_breaker
+    from deepstrike.providers.transport.breaker import CircuitBreaker, shared_breaker
     from deepstrike.providers.transport.endpoint import Endpoint
     from deepstrike.providers.transport.http import HttpTransport
     from deepstrike.providers.transport.slots import shared_slots
 
+    check_type("retry_config", retry, RetryConfig, "a RetryConfig(…)")
+    check_type("circuit_breaker", breaker, CircuitBreaker, "a CircuitBreaker(…)")
+    check_type("timeouts", timeouts, Timeouts, "a Timeouts(…)")
     retry, timeouts = retry or RetryConfig(), timeouts or Timeouts()
     url = _join(base_url, "/chat/completions")
     return Endpoint(
@@ -140,13 +145,16 @@ def _endpoint(
 def _address(url: str, profile: Profile) -> str:
     """The address, checked and without a slash at its end."""
     try:
-        place = urlsplit(url.strip())
-        fits = place.scheme in ("http", "https") and bool(place.hostname) and place.port != 0
+        url = url.strip()
+        place = urlsplit(url)
+        fits = place.scheme in ("http", "https") and is_host(place.hostname or "") and place.port != 0
+        fits = fits and url.isprintable() and " " not in url
     except ValueError:
         place, fits = urlsplit(""), False
     if not fits:
         raise ConfigError(
-            f"base_url (or {profile.url_variable}) must be an http or https address, such as {profile.base_url!r}"
+            f"base_url (or {profile.url_variable}) must be an http or https address without blanks, "
+            f"such as {profile.base_url!r}"
         )
     if place.username or place.password:
         raise ConfigError("base_url must not hold a user or password: pass the key as api_key, others in headers")
@@ -165,6 +173,8 @@ def _host(url: str) -> str | None:
 
 def _key(api_key: str | None, profile: Profile, own_address: bool) -> str | None:
     """The key, given or from the environment. A compatible server elsewhere may want none."""
+    if api_key is not None and not isinstance(api_key, str):
+        raise ConfigError(f"api_key must be the key as text, or None for that in {profile.key_variable}")
     key = (os.environ.get(profile.key_variable) if api_key is None else api_key) or None
     if key is None:
         if own_address:
@@ -187,8 +197,4 @@ def _headers(key: str | None, extra: Mapping[str, str] | None) -> dict[str, str]
     }
     if key is not None:
         headers["authorization"] = f"Bearer {key}"
-    for name, value in (extra or {}).items():
-        if not isinstance(name, str) or not isinstance(value, str) or not (name + value).isprintable() or not name:
-            raise ConfigError(f"headers must map names to values of one line each; {name!r} does not")
-        headers[name.lower()] = value
-    return headers
+    return headers | {name.lower(): value for name, value in (extra or {}).items()}

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deepstrike.errors import CircuitOpen, ConfigError
+from deepstrike.errors import CircuitOpen
+from deepstrike.providers.settings import check_count, check_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,13 +36,9 @@ class RetryConfig:
 
     def __post_init__(self) -> None:
         for name in ("max_retries", "circuit_open_after"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ConfigError(f"RetryConfig.{name} must be a whole number from 0 up, not {value!r}")
+            check_count(f"RetryConfig.{name}", getattr(self, name), 0)
         for name in ("base_delay", "max_delay", "circuit_reset_after"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-                raise ConfigError(f"RetryConfig.{name} must be a number of seconds from 0 up, not {value!r}")
+            check_seconds(f"RetryConfig.{name}", getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from deepstrike.errors import ProviderError
+from deepstrike.errors import ConfigError, ProviderError
 from deepstrike.providers.base import Finish, ModelEvent, ModelInfo, ModelRequest, Provider, ToolCall
+from deepstrike.providers.settings import check_seconds, check_type, shown
 from deepstrike.stream import TextDelta
 from deepstrike.wire.message import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator
 
 Spoken = str | Sequence[ModelEvent] | BaseException
 Reply = Spoken | Callable[[ModelRequest], Spoken]
@@ -26,7 +27,8 @@ class ScriptedProvider(Provider):
     `ToolCall`, else `stop`), unless `complete=False`, and one without `Usage` a usage of zero. `delay` seconds by the
     clock in force pass before each event. `requests` holds every request as it came. When the script is used up, the
     call fails with a `ProviderError` of code `script_exhausted`, or with `repeat_last` the last reply comes again.
-    Safe for several loops and threads: each call takes the next reply.
+    What is no reply raises `ConfigError`: here, or in the call whose function gave it. Safe for several loops and
+    threads: each call takes the next reply.
     """
 
     dialect = "scripted"
@@ -40,7 +42,16 @@ class ScriptedProvider(Provider):
         complete: bool = True,
         info: ModelInfo | None = None,
     ) -> None:
+        if isinstance(replies, str) or not isinstance(replies, Iterable):
+            raise ConfigError(
+                f"replies must be a list of replies, as in ScriptedProvider(['hello']), not {shown(replies)}"
+            )
+        check_seconds("delay", delay)
+        check_type("info", info, ModelInfo, "a ModelInfo(…)")
         self._replies = tuple(replies)
+        for number, reply in enumerate(self._replies, 1):
+            if not callable(reply):
+                _check(f"reply {number}", reply)
         self._delay = delay
         self._repeat_last = repeat_last
         self._complete = complete
@@ -52,6 +63,7 @@ class ScriptedProvider(Provider):
         """Yield the next reply."""
         reply = self._next(request)
         spoken = reply(request) if callable(reply) else reply
+        _check("what a reply's function gave", spoken)
         if isinstance(spoken, BaseException):
             raise spoken
         for event in self._events(spoken):
@@ -84,3 +96,15 @@ class ScriptedProvider(Provider):
         calls = any(isinstance(event, ToolCall) for event in events)
         events.append(Finish("tool_calls" if calls else "stop"))
         return events
+
+
+def _check(what: str, spoken: object) -> None:
+    if isinstance(spoken, str | BaseException):
+        return
+    if not isinstance(spoken, Sequence) or isinstance(spoken, bytes | bytearray):
+        raise ConfigError(f"{what} must be a text, a list of model events or an exception, not {shown(spoken)}")
+    for event in spoken:
+        if not isinstance(event, ModelEvent):
+            raise ConfigError(
+                f"{what} holds {shown(event)}, which is no model event: write TextDelta(…), ToolCall(…), …"
+            )

@@ -20,6 +20,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MAX_NAME: Final = 256
+TIMEOUT_BELOW: Final = 2**53
+"""Milliseconds; below it a float, which clocks count in, still tells one from the next."""
 
 
 class Decorate(Protocol):
@@ -68,7 +70,8 @@ def tool(
     `once` (the default), `idempotent` or `read`. `validate(schema, document)` replaces the kernel's judge of explicit
     schemas. Giving a `Tool` with options makes a copy with these changed.
 
-    Raises `ConfigError` at once for bad options; a signature is read when the schema is first needed.
+    Raises `ConfigError` at once for bad options, an invalid schema among them; a signature's schema is made when it is
+    first needed.
     """
     options = _Options(name, description, parameters, timeout_ms, effect, validate)
     options.check()
@@ -102,11 +105,15 @@ class _Options:
             check_name(self.name)
         if self.parameters is not None and not isinstance(self.parameters, Mapping | str):
             raise ConfigError(f"parameters= must be a JSON schema as a dict or as text, not {self.parameters!r}")
+        if self.validate is not None and not callable(self.validate):
+            raise ConfigError(f"validate={self.validate!r}: give a function of schema and document, both JSON texts")
 
 
 def _check_timeout(timeout_ms: int | None) -> None:
     if timeout_ms is None:
         return
+    if isinstance(timeout_ms, int) and abs(timeout_ms) >= TIMEOUT_BELOW:  # may have more digits than Python writes out
+        raise ConfigError("timeout_ms is out of range: give 1 to 2**53 - 1 milliseconds, or None for no limit")
     if not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool) or timeout_ms <= 0:
         raise ConfigError(f"timeout_ms={timeout_ms!r}: give whole milliseconds above 0, or None for no limit")
 
@@ -140,7 +147,7 @@ def _make(function: Callable[P, R], options: _Options, frame: FrameType) -> Tool
         signature = read_signature(name, function)
         if schema is not None:
             check_fits(name, schema, signature)
-    return Tool(
+    made: Tool[P, R] = Tool(
         function=function,
         name=name,
         description=options.description if options.description is not None else described(function).text,
@@ -150,11 +157,12 @@ def _make(function: Callable[P, R], options: _Options, frame: FrameType) -> Tool
         _names=names_in_reach(function, frame) if schema is None else None,
         _validate=options.validate,
     )
+    return _judged(made)
 
 
 def _changed(made: Tool[P, R], options: _Options) -> Tool[P, R]:
     name = options.name or made.name
-    return Tool(
+    changed: Tool[P, R] = Tool(
         function=made.function,
         name=name,
         description=options.description if options.description is not None else made.description,
@@ -164,6 +172,14 @@ def _changed(made: Tool[P, R], options: _Options) -> Tool[P, R]:
         _names=made._names,
         _validate=options.validate or made._validate,
     )
+    return made if changed == made and options.validate is None else _judged(changed)
+
+
+def _judged(made: Tool[P, R]) -> Tool[P, R]:
+    """An explicit schema is judged here and now; the judge's compiled form is wanted later in any case."""
+    if made.parameters is not None:
+        _ = made.spec
+    return made
 
 
 def _check_function(function: object) -> None:

@@ -116,9 +116,13 @@ class Tool(Generic[P, R_co]):
     def _schema_arguments(self, schema: str) -> Arguments:
         validate = self._validate or _kernel_validate()
         try:
-            validate(schema, "{}")
+            complaints = validate(schema, "{}")
         except ValueError as error:
             raise ConfigError(f"tool {self.name!r}: parameters= is no valid JSON schema: {error}") from error
+        except Exception as error:
+            raise ConfigError(f"tool {self.name!r}: validate= failed: {type(error).__name__}: {error}") from error
+        if not isinstance(complaints, list | tuple) or not all(isinstance(each, str) for each in complaints):
+            raise ConfigError(f"tool {self.name!r}: validate= must return a list of complaints, not {complaints!r}")
         return SchemaArguments(schema, validate, property_types(schema))
 
 

@@ -31,24 +31,46 @@ _PART = (Text, Image, File)
 _CANNOT_ASK: Final = sys.version_info < (3, 11)
 """Python 3.10 cannot tell whether a task was cancelled from outside, so there the tool gets a task of its own."""
 
-_strays: set[asyncio.Task[ToolResult]] = set()
+_strays: set[asyncio.Task[None]] = set()
 
 
 async def run_tool(tool: Tool[..., object], invocation: Invocation) -> ToolResult:
     """Run the call with validated arguments. Every failure is a result with an `error_kind`.
 
-    `CancelledError` gets out only if the caller's task was cancelled; one that the tool itself raises is an error
-    result. So is `SystemExit`: a tool cannot end the program. `KeyboardInterrupt` gets out.
+    `CancelledError` gets out only if the caller's task was asked to cancel during the call; one that the tool itself
+    raises is an error result. So are `SystemExit` and `GeneratorExit`: a tool cannot end the program.
+    `KeyboardInterrupt` gets out. A tool that returns gives its value: requests to cancel that it left are taken back.
     """
     if tool.timeout_ms is not None or _CANNOT_ASK:
         return await _in_own_task(tool, invocation)
+    before = _cancel_requests()
     try:
-        return await _attempt(tool, invocation)
+        result = await _attempt(tool, invocation)
     except asyncio.CancelledError as error:
-        if _cancel_requests():
-            invocation.context._cancelled.set()
-            raise
-        return failure_of(error)
+        if _cancel_requests() <= before:
+            return failure_of(error)
+        # The tool may have asked for it itself. The caller knows, and judges before the flag says that nobody waits.
+        asyncio.get_running_loop().call_soon(invocation.context._cancelled.set)
+        raise
+    if _cancel_requests() > before:
+        await _take_back(before)
+    return result
+
+
+async def _take_back(before: int) -> None:
+    """Undo the requests to cancel above `before`: they would end the caller at its next await, or mislead its calls.
+
+    Raises `CancelledError` if another one comes meanwhile.
+    """
+    if sys.version_info >= (3, 11):
+        task, left = asyncio.current_task(), _cancel_requests()
+        try:
+            await asyncio.sleep(0)  # one that was not delivered yet arrives here
+        except asyncio.CancelledError:
+            if _cancel_requests() > left:
+                raise
+        while task is not None and task.cancelling() > before:
+            task.uncancel()
 
 
 def _cancel_requests() -> int:
@@ -61,7 +83,13 @@ def _cancel_requests() -> int:
 
 async def _in_own_task(tool: Tool[..., object], invocation: Invocation) -> ToolResult:
     """With a task of its own the tool can be stopped, and left alone if it does not stop."""
-    attempt = asyncio.ensure_future(_attempt(tool, invocation))
+    limit = None if tool.timeout_ms is None else tool.timeout_ms / 1000
+    outcome: list[ToolResult] = []  # a task that has asked to cancel itself loses what it returns
+
+    async def keep() -> None:
+        outcome.append(await _attempt(tool, invocation))
+
+    attempt = asyncio.ensure_future(keep())
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     attempt.add_done_callback(lambda _: _open(over))
     expired = False
@@ -72,7 +100,7 @@ async def _in_own_task(tool: Tool[..., object], invocation: Invocation) -> ToolR
             expired = True
             _stop(attempt, invocation, over)
 
-    timer = current_clock().call_later(tool.timeout_ms / 1000, expire) if tool.timeout_ms is not None else None
+    timer = None if limit is None else current_clock().call_later(limit, expire)
     try:
         await over
     except asyncio.CancelledError:
@@ -86,7 +114,9 @@ async def _in_own_task(tool: Tool[..., object], invocation: Invocation) -> ToolR
             "timeout",
             f"{tool.name} did not finish within {tool.timeout_ms} ms and was stopped; it may have taken effect",
         )
-    return failure_of(asyncio.CancelledError()) if attempt.cancelled() else attempt.result()
+    if not outcome and not attempt.cancelled():
+        attempt.result()  # raises what gets out
+    return outcome[0] if outcome else failure_of(asyncio.CancelledError())
 
 
 def _open(gate: asyncio.Future[None]) -> None:
@@ -94,7 +124,7 @@ def _open(gate: asyncio.Future[None]) -> None:
         gate.set_result(None)
 
 
-def _stop(attempt: asyncio.Task[ToolResult], invocation: Invocation, over: asyncio.Future[None]) -> None:
+def _stop(attempt: asyncio.Task[None], invocation: Invocation, over: asyncio.Future[None]) -> None:
     """Cancel the attempt and open the gate when it has ended, or after the grace."""
     invocation.context._cancelled.set()
     attempt.cancel()
@@ -104,13 +134,13 @@ def _stop(attempt: asyncio.Task[ToolResult], invocation: Invocation, over: async
     attempt.add_done_callback(lambda _: timer.cancel())
 
 
-def _forget(attempt: asyncio.Task[ToolResult]) -> None:
+def _forget(attempt: asyncio.Task[None]) -> None:
     _strays.discard(attempt)
     if not attempt.cancelled():
         attempt.exception()  # its late outcome is fenced off; looking at it keeps asyncio from reporting it
 
 
-async def _stopped(attempt: asyncio.Task[ToolResult], invocation: Invocation) -> None:
+async def _stopped(attempt: asyncio.Task[None], invocation: Invocation) -> None:
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     attempt.add_done_callback(lambda _: _open(over))
     _stop(attempt, invocation, over)
@@ -118,13 +148,12 @@ async def _stopped(attempt: asyncio.Task[ToolResult], invocation: Invocation) ->
 
 
 async def _attempt(tool: Tool[..., object], invocation: Invocation) -> ToolResult:
+    task = asyncio.current_task()
     try:
-        positional, named = tool.bind(invocation.args_text, invocation.context)
-    except InvalidArguments as refused:
-        return failure(INVALID, str(refused))
-    except Exception as error:  # a validator or default factory of the user's own
-        return failure_of(error)
-    try:
+        try:
+            positional, named = tool.bind(invocation.args_text, invocation.context)
+        except InvalidArguments as refused:
+            return failure(INVALID, str(refused))
         if tool.on_loop:
             value = tool.function(*positional, **named)
             if type(value) is CoroutineType:  # the common case; what it returns may still be something to await
@@ -133,10 +162,19 @@ async def _attempt(tool: Tool[..., object], invocation: Invocation) -> ToolResul
             value = await run_in_thread(partial(tool.function, *positional, **named))
         parts = to_parts(value) if isinstance(value, str) else await _content(value, invocation.show)
         return ToolResult(parts=parts)
-    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+    except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:
+        if isinstance(error, GeneratorExit) and _running_task() is not task:
+            raise  # not the tool's own: this coroutine is being closed, from outside of its task
         return failure_of(error)
+
+
+def _running_task() -> asyncio.Task[object] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop runs
+        return None
 
 
 async def _content(value: object, show: Callable[[str, object | None], Awaitable[None]]) -> tuple[Part, ...]:

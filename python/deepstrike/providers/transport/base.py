@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Protocol
 
-from deepstrike.errors import ConfigError
+from deepstrike.providers.settings import check_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,11 +54,5 @@ class Timeouts:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            _check(field.name, getattr(self, field.name))
-
-
-def _check(name: str, seconds: object) -> None:
-    if seconds is None:
-        return
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds <= 0:
-        raise ConfigError(f"Timeouts.{name} must be a number of seconds above zero, or None for none, not {seconds!r}")
+            if (seconds := getattr(self, field.name)) is not None:
+                check_seconds(f"Timeouts.{field.name}", seconds, above_zero=True, otherwise=", or None for none")

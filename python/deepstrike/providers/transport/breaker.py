@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 from deepstrike.clock import current_clock
-
-if TYPE_CHECKING:
-    from deepstrike.providers.retry import RetryConfig
+from deepstrike.errors import ConfigError
+from deepstrike.providers.retry import RetryConfig
+from deepstrike.providers.settings import shown
 
 _MOST_SHARED = 1024
 _shared: dict[tuple[str, int, float], CircuitBreaker] = {}
@@ -24,6 +23,8 @@ class CircuitBreaker:
     """
 
     def __init__(self, config: RetryConfig) -> None:
+        if not isinstance(config, RetryConfig):
+            raise ConfigError(f"CircuitBreaker takes its limits from a RetryConfig(…), not from {shown(config)}")
         self._open_after = config.circuit_open_after
         self._reset_ms = round(config.circuit_reset_after * 1000)
         self._lock = threading.Lock()
