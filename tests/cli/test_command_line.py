@@ -43,8 +43,28 @@ async def block() -> str:
     time.sleep(600)
     return "late"
 
+@tool
+async def stay() -> str:
+    """Swallow every cancellation."""
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except BaseException:
+            print("staying", file=sys.stderr, flush=True)
+
+async def doze() -> str:
+    """Sleep in a thread of the event loop's own."""
+    print("dozing", file=sys.stderr, flush=True)
+    await asyncio.to_thread(time.sleep, 600)
+    return "late"
+
 number = 5
 '''
+SLOW = """
+import sys, time
+print("importing", file=sys.stderr, flush=True)
+time.sleep(600)
+"""
 
 
 @pytest.fixture
@@ -53,6 +73,8 @@ def here(tmp_path: Path) -> Path:
     (tmp_path / "my_tools.py").write_text(TOOLS)
     (tmp_path / "broken.py").write_text("raise ValueError('on purpose\\nin two lines')")
     (tmp_path / "needy.py").write_text("import no_such_package_anywhere")
+    (tmp_path / "leaving.py").write_text("raise SystemExit(0)")
+    (tmp_path / "slow.py").write_text(SLOW)
     return tmp_path
 
 
@@ -84,11 +106,11 @@ def settled(text: str) -> str:
     return re.sub(r"\d+ tokens · \d+\.\d\d s", "N tokens · T s", text)
 
 
-def start(here: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(here: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command(*arguments),
         cwd=here,
-        env=environment(),
+        env=environment(**env),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -271,6 +293,146 @@ def test_given_a_blocked_event_loop_when_ctrl_c_is_pressed_again_then_the_comman
     assert "Traceback" not in err
 
 
+def test_given_a_tool_that_swallows_its_cancellation_when_ctrl_c_is_pressed_then_the_command_still_ends_quietly(
+    here: Path,
+) -> None:
+    with start(here, "run", "stay", "--model", "demo", "--tools", "my_tools:stay") as process:
+        read_to(process.stderr, "→ stay()")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130
+    assert settled(err).splitlines()[-1] in ("staying", "1 turn · N tokens · T s · user_abort")
+    assert [line for line in ("Traceback", "destroyed", "ignored") if line in err] == []
+
+
+@pytest.mark.parametrize("name", ["stay", "block"])
+def test_given_an_interrupted_run_that_does_not_end_when_ctrl_c_is_pressed_again_then_the_command_leaves_at_once(
+    here: Path, name: str
+) -> None:
+    with start(here, "run", name, "--model", "demo", "--tools", f"my_tools:{name}") as process:
+        read_to(process.stderr, {"stay": "→ stay()", "block": "blocking"}[name])
+        process.send_signal(signal.SIGINT)
+        if name == "stay":
+            read_to(process.stderr, "staying")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=LIMIT)
+    assert (process.returncode, err) in [(130, ""), (130, "staying\n")]
+
+
+def test_given_a_tool_that_waits_for_a_thread_when_ctrl_c_is_pressed_then_nobody_waits_for_the_thread(
+    here: Path,
+) -> None:
+    with start(here, "run", "doze", "--model", "demo", "--tools", "my_tools:doze") as process:
+        read_to(process.stderr, "dozing")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130
+    assert settled(err).splitlines()[-1] == "1 turn · N tokens · T s · user_abort"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("name", ["wait", "stay", "block"])
+def test_given_a_signal_to_end_when_a_tool_runs_then_the_command_ends_with_its_code(
+    here: Path, name: str, number: signal.Signals, code: int
+) -> None:
+    with start(here, "run", name, "--model", "demo", "--tools", f"my_tools:{name}") as process:
+        read_to(process.stderr, "blocking" if name == "block" else f"→ {name}()")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == code
+    assert "Traceback" not in err
+
+
+def test_given_a_signal_to_end_when_chatting_then_the_next_line_is_not_begun(here: Path) -> None:
+    with start(here, "chat", "--model", "demo", "--tools", "my_tools:wait", "--tools", "my_tools:add") as process:
+        assert process.stdin is not None
+        process.stdin.write("wait\nadd 2 and 3\n")
+        process.stdin.flush()
+        read_to(process.stderr, "→ wait()")
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=LIMIT)
+    assert (process.returncode, out) == (143, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_given_imports_when_a_signal_comes_then_the_command_leaves_quietly(here: Path, number: signal.Signals) -> None:
+    early = here / "early"
+    early.mkdir()
+    (early / "click.py").write_text(SLOW)
+    path = f"{early}{os.pathsep}{environment()['PYTHONPATH']}"
+    for arguments, env in ((("--help",), {"PYTHONPATH": path}), (("run", "hi", "--tools", "slow:x"), {})):
+        with start(here, *arguments, **env) as process:
+            read_to(process.stderr, "importing")
+            process.send_signal(number)
+            out, err = process.communicate(timeout=LIMIT)
+        assert (process.returncode, out) == (128 + number, "")
+        assert "Traceback" not in err
+
+
+# ---- streams that fail
+
+
+def in_shell(here: Path, redirection: str, *arguments: str) -> tuple[int, list[str]]:
+    """Exit code and what is on standard error."""
+    script = f'exec "$@" {redirection}'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *command(*arguments)],
+        cwd=here,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        timeout=LIMIT,
+        check=False,
+    )
+    return done.returncode, done.stderr.splitlines()
+
+
+COMMANDS = [("run", "hi", "--model", "demo"), ("run", "hi", "--model", "demo", "--json"), ("doctor",), ("--help",)]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_given_a_closed_output_when_called_then_one_line_tells_it(here: Path, arguments: tuple[str, ...]) -> None:
+    code, err = in_shell(here, ">&-", *arguments)
+    assert (code, err) == (
+        1,
+        ["error: standard output is closed: leave it open, or send it to a file or to /dev/null"],
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_given_a_full_disk_when_called_then_one_line_tells_it(here: Path, arguments: tuple[str, ...]) -> None:
+    code, err = in_shell(here, ">/dev/full", *arguments)
+    errors = [line for line in err if not line.startswith("the demo model is")]
+    assert (code, errors) == (1, ["error: reading or writing failed: No space left on device"])
+
+
+def test_given_a_closed_input_when_chatting_then_one_line_tells_it(here: Path) -> None:
+    assert in_shell(here, "<&-", "chat", "--model", "demo") == (
+        2,
+        ["error: standard input is closed: chat reads its goals there, one a line"],
+    )
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "<&-"])
+def test_given_another_closed_stream_when_run_then_it_is_not_missed(here: Path, redirection: str) -> None:
+    assert in_shell(here, redirection, "run", "hi", "--model", "demo")[0] == 0
+
+
+def test_given_input_that_is_no_utf_8_when_chatting_then_it_is_answered_all_the_same(here: Path) -> None:
+    done = subprocess.run(
+        command("chat", "--model", "demo"),
+        cwd=here,
+        env=environment(),
+        input=b"\xff\n",
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+
+
 @pytest.mark.parametrize("arguments", [("run", "add 1 and 2", "--json"), ("run", "hello")])
 def test_given_a_reader_that_went_away_when_run_then_it_ends_quietly(here: Path, arguments: tuple[str, ...]) -> None:
     read, write = os.pipe()
@@ -303,6 +465,7 @@ def test_given_a_reader_that_went_away_when_run_then_it_ends_quietly(here: Path,
         (("--tools", "my_tools:number"), "--tools my_tools:number: number is int, neither a tool nor a function"),
         (("--tools", "my_tools"), "--tools takes module:name"),
         (("--tools", "broken:x"), "--tools broken:x: importing broken failed: ValueError: on purpose in two lines"),
+        (("--tools", "leaving:x"), "--tools leaving:x: importing leaving failed: SystemExit: 0"),
         (("--tools", "needy:x"), "--tools needy:x: importing needy failed: No module named 'no_such_package_anywhere'"),
         (("--tools", "my_tools:add", "--tools", "my_tools:add"), ""),
         (("--model", "nobody:x"), "unknown model 'nobody:x'"),
@@ -320,7 +483,13 @@ def test_given_a_mistake_when_run_then_one_line_tells_it_and_the_exit_code_is_2(
 
 
 @pytest.mark.parametrize(
-    "arguments", [("run",), ("run", "x", "--max-turns", "0"), ("run", "x", "--timeout", "0"), ("nothing",)]
+    "arguments",
+    [
+        ("run",),
+        ("nothing",),
+        *(("run", "x", "--max-turns", turns) for turns in ("0", "10000000000")),
+        *(("run", "x", "--timeout", seconds) for seconds in ("0", "-1", "nan", "inf", "1e300", "soon")),
+    ],
 )
 def test_given_wrong_options_when_called_then_the_exit_code_is_2(here: Path, arguments: tuple[str, ...]) -> None:
     code, out, err = call(here, *arguments)

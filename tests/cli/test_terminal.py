@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -18,6 +19,7 @@ import deepstrike
 if TYPE_CHECKING:
     from types import TracebackType
 
+termios = pytest.importorskip("termios", reason="this system has no terminals")
 pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
 
 LIMIT = 60
@@ -31,6 +33,14 @@ def add(x: int, y: int) -> int:
 async def wait() -> None:
     """Wait for ever."""
     await asyncio.Event().wait()
+
+async def stay() -> None:
+    """Swallow every cancellation."""
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except BaseException:
+            pass
 '''
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -70,6 +80,10 @@ class Terminal:
     def type(self, keys: str) -> None:
         with suppress(OSError):  # the command has ended
             os.write(self._keys, keys.encode())
+
+    def modes(self) -> list[object]:
+        """How the terminal is set."""
+        return list(termios.tcgetattr(self._keys))
 
     def read_to(self, wanted: str) -> None:
         """Read until `wanted` was written behind what was waited for before."""
@@ -148,6 +162,46 @@ def test_given_a_chat_when_ctrl_c_is_pressed_twice_then_the_first_interrupts_and
         code, text = terminal.end(pressing="\x03")
     assert code == 130
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_given_a_running_tool_when_a_signal_ends_the_command_then_the_cursor_is_shown_again(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with Terminal(tmp_path, "run", "stay", "--model", "demo", "--tools", "my_tools:stay") as terminal:
+        terminal.read_to("running stay")
+        terminal.process.send_signal(number)
+        code, text = terminal.end()
+    assert (code, "Traceback" in text) == (128 + number, False)
+    assert terminal.written.rindex("\x1b[?25h") > terminal.written.rindex("\x1b[?25l"), "the cursor is shown again"
+
+
+def test_given_a_tool_that_stays_when_ctrl_c_is_pressed_again_then_the_chat_leaves_and_the_cursor_is_shown(
+    tmp_path: Path,
+) -> None:
+    with Terminal(tmp_path, "chat", "--model", "demo", "--tools", "my_tools:stay") as terminal:
+        terminal.read_to("> ")
+        terminal.type("stay\n")
+        terminal.read_to("running stay")
+        terminal.type("\x03\x03\x03")
+        code, text = terminal.end(pressing="\x03")
+    assert code == 130
+    assert [word for word in ("Traceback", "Exception", "destroyed") if word in text] == []
+    assert terminal.written.rindex("\x1b[?25h") > terminal.written.rindex("\x1b[?25l"), "the cursor is shown again"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_given_a_prompt_when_a_signal_comes_then_the_terminal_is_as_it_was(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with Terminal(tmp_path, "chat", "--model", "demo") as terminal:
+        before = terminal.modes()
+        terminal.read_to("> ")
+        while terminal.modes() == before:  # line editing is on its way to its own modes
+            assert terminal.process.poll() is None
+        terminal.process.send_signal(number)
+        code = terminal.process.wait(LIMIT)
+        assert (code, terminal.modes()) == (128 + number, before)
 
 
 def test_given_a_chat_when_the_input_ends_then_it_leaves_with_the_last_answers_code(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Seconds(click.FloatRange):
     def __init__(self) -> None:
         super().__init__(min=0, min_open=True, max=1e9)
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
         seconds: float = super().convert(value, param, ctx)
         if seconds != seconds:  # only nan is not equal to itself
             self.fail(f"{value} is no number of seconds.", param, ctx)

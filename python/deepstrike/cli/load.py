@@ -53,5 +53,5 @@ def _module(module_name: str, spec: str) -> ModuleType:
                 f"--tools {spec}: there is no module {error.name!r} here or among what is installed"
             ) from None
         raise ConfigError(f"--tools {spec}: importing {module_name} failed: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(f"--tools {spec}: importing {module_name} failed: {type(error).__name__}: {error}") from error

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-ENDING: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+ENDING: Final = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if sys.platform != "win32" else ()))
 """The signals that end the command; the exit code is 128 and the signal's number."""
 
 _SHOW_CURSOR: Final = b"\x1b[?25h"
@@ -26,7 +26,8 @@ _modes: list[object] = []
 
 def leave_on_signals() -> None:
     """From now on a signal ends the process at once. One that is ignored, as under nohup, stays ignored."""
-    _modes[:] = _terminal_modes()
+    if not _modes:
+        _modes[:] = _terminal_modes()
     on_signals(lambda number, _frame: leave(number))
 
 
@@ -67,6 +68,7 @@ def _reset_terminal() -> None:
     if sys.platform != "win32" and _modes:
         import termios
 
-        signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a command in the background would be stopped by setting them
+        # A command in the background would be stopped by this signal for setting them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
         with suppress(termios.error, OSError):
             termios.tcsetattr(0, termios.TCSANOW, _modes)  # type: ignore[arg-type]  # as tcgetattr gave them

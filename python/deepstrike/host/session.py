@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from deepstrike.errors import CorruptLog, DeepStrikeError, SessionError
 from deepstrike.host.prompt import Prompt
 from deepstrike.host.recent import TAIL, Standing
-from deepstrike.host.steady import LOG_SECONDS, NoAnswer, see_through, told
+from deepstrike.host.steady import LEAVE_SECONDS, LOG_SECONDS, NoAnswer, see_through, told
 from deepstrike.kernel import Corrupt, Kernel, encode_input, warm
 from deepstrike.wire.input import Interrupt
 
@@ -122,7 +122,7 @@ class Session:
 
     async def close(self) -> None:
         """Give the session back, to the end even when cancelled. A log that fails at this is reported, no more."""
-        await _release(self.id, self._log, self._owner)
+        await _release(self.id, self._log, self._owner, LEAVE_SECONDS if self._broken else LOG_SECONDS)
 
     async def accept(self, item: Input) -> Step:
         """Hand an input to the kernel and append what it remembers; only then may anybody act on it.
@@ -178,7 +178,7 @@ class Session:
             await self._log.append(self.id, batch, self._next_seq, owner=self._owner)
         except asyncio.CancelledError as cancelled:
             self._note_cancel(cancelled)
-            await self._seen_through(lambda: self._finish_append(batch))
+            await self._seen_through(lambda: self._finish_append(batch), LEAVE_SECONDS)
         except BaseException as error:
             self._broken = True
             if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
@@ -191,9 +191,9 @@ class Session:
         if await self._log.latest_seq(self.id) < self._next_seq:
             await self._log.append(self.id, batch, self._next_seq, owner=self._owner)
 
-    async def _seen_through(self, work: Callable[[], Coroutine[object, object, T]]) -> T:
+    async def _seen_through(self, work: Callable[[], Coroutine[object, object, T]], limit: float) -> T:
         try:
-            result, cancelled = await _again_if_cancelled(work)
+            result, cancelled = await _again_if_cancelled(work, limit)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
@@ -228,10 +228,10 @@ async def _opening(session_id: str, work: Coroutine[object, object, T]) -> T:
         raise SessionError(f"session {session_id!r}: the log failed: {told(error)}") from error
 
 
-async def _release(session_id: str, log: SessionLog, owner: str) -> None:
+async def _release(session_id: str, log: SessionLog, owner: str, limit: float = LOG_SECONDS) -> None:
     """To its end, whatever cancels this task; a cancellation meanwhile is raised afterwards."""
     try:
-        _, cancelled = await _again_if_cancelled(lambda: log.release(session_id, owner))
+        _, cancelled = await _again_if_cancelled(lambda: log.release(session_id, owner), limit)
     except (Exception, asyncio.CancelledError):
         _logger.exception("session %r could not be released and may stay busy", session_id)
     else:
@@ -240,13 +240,13 @@ async def _release(session_id: str, log: SessionLog, owner: str) -> None:
 
 
 async def _again_if_cancelled(
-    work: Callable[[], Coroutine[object, object, T]],
+    work: Callable[[], Coroutine[object, object, T]], limit: float
 ) -> tuple[T, asyncio.CancelledError | None]:
     """`see_through`, once more where a loop that is torn down has cancelled the work itself."""
     try:
-        return await see_through(work())
+        return await see_through(work(), limit)
     except asyncio.CancelledError as cancelled:
-        result, _ = await see_through(work())
+        result, _ = await see_through(work(), LEAVE_SECONDS)
         return result, cancelled
 
 

@@ -14,6 +14,9 @@ T = TypeVar("T")
 # How long a session log may take for one operation before it counts as failed.
 LOG_SECONDS = 60.0
 
+# How long it may take once somebody wants to leave.
+LEAVE_SECONDS = 5.0
+
 # Work that was given up while it went on: held so that it is not collected while it runs.
 _given_up: set[asyncio.Task[object]] = set()
 
@@ -28,7 +31,7 @@ async def see_through(
     """Await `work` to its end, whatever cancels this task meanwhile; the second value is the first cancellation.
 
     Whoever goes on to raise it raises that very object: cancel scopes know theirs by what is in it. Raises what `work`
-    raises, `NoAnswer` after `limit` seconds.
+    raises, `NoAnswer` after `limit` seconds, or `LEAVE_SECONDS` behind a cancellation.
     """
     task = asyncio.create_task(work)
     ends = asyncio.get_running_loop().time() + limit
@@ -38,6 +41,7 @@ async def see_through(
             await asyncio.wait([task], timeout=ends - asyncio.get_running_loop().time())
         except asyncio.CancelledError as error:  # noqa: PERF203
             cancelled = cancelled or error
+            ends = min(ends, asyncio.get_running_loop().time() + LEAVE_SECONDS)
         else:
             if not task.done():
                 _given_up.add(task)
