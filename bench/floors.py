@@ -37,7 +37,10 @@ class Bare:
     def over_http(self, base_url: str) -> Run:
         raise NotImplementedError
 
-    async def with_history(self, base_url: str) -> Callable[[], Awaitable[Run]]:
+    async def behind_history(self, base_url: str) -> Run:
+        raise NotImplementedError
+
+    async def from_history(self, base_url: str) -> Callable[[], Awaitable[Run]]:
         raise NotImplementedError
 
     def decoded(self, pieces: list[bytes]) -> int:
@@ -93,11 +96,15 @@ class OverHttp:
     def over_http(self, base_url: str) -> Run:
         return self.loop(self.sender(base_url), [])
 
-    async def with_history(self, base_url: str) -> Callable[[], Awaitable[Run]]:
-        send, history = self.sender(base_url), chat_history()
+    async def behind_history(self, base_url: str) -> Run:
+        return self.loop(self.sender(base_url), chat_history())
+
+    async def from_history(self, base_url: str) -> Callable[[], Awaitable[Run]]:
+        """The messages as they stand in memory: what a floor that stores nothing has to read is nothing."""
+        run = await self.behind_history(base_url)
 
         async def fresh() -> Run:
-            return self.loop(send, history)
+            return run
 
         return fresh
 

@@ -27,9 +27,11 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """`aim`, `ok` or `missed`."""
-        if self.value <= self.figure.aim:
+        """`aim`, `ok` or `missed`; nothing where the figure is not judged."""
+        if self.figure.aim is not None and self.value <= self.figure.aim:
             return "aim"
+        if self.figure.must is None:
+            return ""
         return "ok" if self.value <= self.figure.must else "missed"
 
     def plain(self) -> dict[str, object]:
@@ -63,8 +65,13 @@ def table(lines: Sequence[Line]) -> str:
         figure, sign = line.figure, "" if line.floor is None else " ×"
         floor = "–" if line.floor is None else f"{number(line.floor)} {figure.unit} ({figure.floor})"
         ratio = "–" if line.floor is None else f"{line.value:.2f} ×"
-        bounds = f"≤ {number(figure.must)}{sign} | ≤ {number(figure.aim)}{sign}"
+        bounds = f"{bound(figure.must, sign)} | {bound(figure.aim, sign)}"
         rows.append(
             f"| {figure.name} | {number(line.ours)} {figure.unit} | {floor} | {ratio} | {bounds} | {line.verdict} |"
         )
     return "\n".join(rows)
+
+
+def bound(most: float | None, sign: str) -> str:
+    """An upper bound, or a dash."""
+    return "–" if most is None else f"≤ {number(most)}{sign}"

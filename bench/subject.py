@@ -130,6 +130,15 @@ async def history_records() -> list[bytes]:
     return await log.read("long")
 
 
+async def log_of(records: list[bytes]) -> SessionLog:
+    """A fresh log that holds them."""
+    log = InMemorySessionLog()
+    owner = await log.acquire("long")
+    await log.append("long", records, 0, owner=owner)
+    await log.release("long", owner)
+    return log
+
+
 class Deepstrike:
     """The runner, its session in memory."""
 
@@ -151,16 +160,16 @@ class Deepstrike:
 
         return run
 
-    async def with_history(self, base_url: str) -> Callable[[], Awaitable[Run]]:
+    async def behind_history(self, base_url: str) -> Run:
+        source = runner(OpenAIProvider(API_KEY, MODEL, base_url=base_url), 100, await log_of(await history_records()))
+        return lambda on_text: said_by(source, "long", on_text)
+
+    async def from_history(self, base_url: str) -> Callable[[], Awaitable[Run]]:
         records = await history_records()
         provider = OpenAIProvider(API_KEY, MODEL, base_url=base_url)
 
         async def fresh() -> Run:
-            log = InMemorySessionLog()
-            owner = await log.acquire("long")
-            await log.append("long", records, 0, owner=owner)
-            await log.release("long", owner)
-            source = runner(provider, 100, log)
+            source = runner(provider, 100, await log_of(records))
             return lambda on_text: said_by(source, "long", on_text)
 
         return fresh

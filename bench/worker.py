@@ -120,9 +120,19 @@ async def text_delta(who: Contestant, base: str) -> Samples:
     return samples[1:]
 
 
-async def long_history(who: Contestant, base: str) -> Samples:
-    """CPU of one call with 10,000 messages behind it, over HTTP."""
-    fresh = await who.with_history(f"{base}/0/v1")
+async def goes_on(who: Contestant, base: str) -> Samples:
+    """CPU of a further goal behind 10,000 messages, over HTTP, by whoever pursued the goal before it."""
+    run = await who.behind_history(f"{base}/0/v1")
+    samples: Samples = []
+    for _ in range(6):
+        gc.collect()
+        samples.append(await measured(run, 0, "".join(pieces())))
+    return samples[1:]
+
+
+async def folded(who: Contestant, base: str) -> Samples:
+    """CPU of one goal behind 10,000 messages, over HTTP, by whoever has only what is stored of them."""
+    fresh = await who.from_history(f"{base}/0/v1")
     samples: Samples = []
     for _ in range(4):
         run = await fresh()
@@ -169,7 +179,8 @@ CASES: dict[str, Callable[[Contestant, str], Coroutine[None, None, Samples]]] = 
     "retained": retained,
     "first_text": first_text,
     "text_delta": text_delta,
-    "long_history": long_history,
+    "goes_on": goes_on,
+    "folded": folded,
     "agents": agents,
     "decode": decode,
 }

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from deepstrike.host.crew import GRACE_SECONDS, Crew
-from deepstrike.host.narrate import Narrator
+from deepstrike.host.narrate import Narrator, says_nothing
 from deepstrike.host.session import HostFailed, JournalFailed
 from deepstrike.host.steady import LOG_SECONDS, see_through, told
 from deepstrike.kernel import Stale, decode_record
@@ -170,6 +170,8 @@ class Drive:
             return None
         put = self._outbox.put
         for line in step[0]:
+            if says_nothing(line):
+                continue
             for event in self._narrate(decode_record(line)):
                 put(event)
         return step

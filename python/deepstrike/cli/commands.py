@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
@@ -107,7 +108,8 @@ def _goals() -> Iterator[str]:
 
 
 def _prompted() -> Iterator[str]:
-    import readline  # noqa: F401  gives input() line editing and history
+    with suppress(ImportError):  # not every Python has it
+        import readline  # noqa: F401  gives input() line editing and history
 
     while True:
         try:

@@ -179,19 +179,19 @@ class Crew:
         task.add_done_callback(self._spawned.discard)
 
     async def _work(self, effort: Effort | None) -> None:
+        task = asyncio.current_task()
         while effort is not None and not effort.stopped:
             self._streak += 1
             if self._streak % STREAK == 0:
                 await asyncio.sleep(0)
+            effort.task = task
             item = await effort.outcome()
-            if effort.task is not None and has_cancels(effort.task):
+            if task is not None and has_cancels(task):
                 await self._shake_off(effort)
             if item is None:
                 return
             await self._take(item, effort)
             effort = effort.next
-            if effort is not None:
-                effort.task = asyncio.current_task()
 
     async def _shake_off(self, effort: Effort) -> None:
         """Requests to cancel the task that the effect left behind must not strike what its task goes on with."""

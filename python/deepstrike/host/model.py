@@ -67,9 +67,11 @@ class ModelCall:
     async def run(self, provider: LLMProvider, request: ModelRequest) -> Reply | Failure | None:
         """The finished reply, what was shown of a failed or stopped one, or a failure."""
         try:
-            await self._stream_past_strays(provider, request)
+            await self._stream(provider, request)
             return self._whole()
         except asyncio.CancelledError:
+            if self._is_stray():
+                return await self.run(provider, request)
             # Only `stop` cancels this task; any other one was born inside the provider and is its failure.
             return self._cut(None if self._stopping else _CANCELLED_INSIDE)
         except ProviderError as error:
@@ -81,16 +83,14 @@ class ModelCall:
         """What the call comes to where even telling its failure failed."""
         return Failure(self._effect, Fault("provider_error", well_formed(told(error))))
 
-    async def _stream_past_strays(self, provider: LLMProvider, request: ModelRequest) -> None:
-        """A tool that ran in this task before may have left a timer that cancels it: that strikes once, not the run."""
-        try:
-            await self._stream(provider, request)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if self._stopping or task is None or not has_cancels(task) or self._parts or self._kind is not None:
-                raise
-            forget_cancels(task)
-            await self._stream(provider, request)
+    def _is_stray(self) -> bool:
+        """Whether a timer that a tool left behind, which ran in this task before, cancelled this call, and nothing was
+        shown yet. That strikes once, not the run."""
+        task = asyncio.current_task()
+        if self._stopping or task is None or not has_cancels(task) or self._parts or self._kind is not None:
+            return False
+        forget_cancels(task)
+        return True
 
     async def _stream(self, provider: LLMProvider, request: ModelRequest) -> None:
         events = provider.stream(request)
@@ -185,8 +185,11 @@ def _fault(error: ProviderError) -> Fault:
 
 def _plausible(usage: Usage) -> Usage | None:
     """None for counts that no model call has: they would spoil every budget, so the call is estimated instead."""
-    counts = (usage.input, usage.output, usage.cached, usage.cache_write, usage.reasoning)
-    if all(type(count) is int and 0 <= count < _MOST_TOKENS for count in counts):
-        return usage
+    try:
+        counts = (usage.input, usage.output, usage.cached, usage.cache_write, usage.reasoning)
+        if min(counts) >= 0 and max(counts) < _MOST_TOKENS and {int}.issuperset(map(type, counts)):
+            return usage
+    except TypeError:
+        pass  # not even numbers
     _log.warning("the model service reported an impossible usage, which is estimated instead: %r", usage)
     return None

@@ -21,7 +21,6 @@ from deepstrike.stream import (
 from deepstrike.wire.event import (
     Allow,
     Ask,
-    Begun,
     CallRef,
     Compressed,
     Ended,
@@ -46,6 +45,17 @@ _MICRO = 1_000_000
 _json = msgspec.json.Decoder(object).decode
 
 
+# How the kernel writes a call that is allowed and one that begins. Quotes within texts are escaped, so no text of a
+# user's or a model's can look like it.
+_ALLOWED = b'"verdict":{"type":"allow"}}}'
+_BEGUN = b'"event":{"type":"begun",'
+
+
+def says_nothing(line: bytes) -> bool:
+    """Whether a record surely means nothing to the caller: half of them, which need not even be read."""
+    return line.endswith(_ALLOWED) or _BEGUN in line
+
+
 class Narrator:
     """Turns the records of one run into its events, in order. Remembers the calls of the newest reply."""
 
@@ -58,8 +68,6 @@ class Narrator:
     def narrate(self, record: Record) -> Iterable[StreamEvent]:
         """The events that one record means to the caller; most have one or none."""
         event = record.event
-        if isinstance(event, Begun) or (isinstance(event, Judged) and isinstance(event.verdict, Allow)):
-            return ()  # half of all records: a call that is allowed and begins
         match event:
             case Replied():
                 return self._replied(record.seq, event)

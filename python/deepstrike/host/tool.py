@@ -58,7 +58,8 @@ class ToolRun:
         context = ToolContext(self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, self._emit)
         try:
             result = await plane.execute(Invocation(effect.name, effect.args, context, self._show))
-            result = _crossable(result)
+            if len(result.parts) != 1 or type(result.parts[0]) is not Text:
+                result = ToolResult(tuple(map(checked_part, result.parts)), result.error_kind, result.blob)
             if self._exceeds_share(result):
                 result = await self._preview(result)
         except asyncio.CancelledError:
@@ -102,7 +103,10 @@ class ToolRun:
 
     def _exceeds_share(self, result: ToolResult) -> bool:
         """Whether the text could be more tokens than its share of the window."""
-        length = sum(len(part.text) for part in result.parts if isinstance(part, Text))
+        length = 0
+        for part in result.parts:
+            if isinstance(part, Text):
+                length += len(part.text)
         return length * _BYTES_A_CHARACTER > self._session.result_share
 
     async def _preview(self, result: ToolResult) -> ToolResult:
@@ -121,10 +125,3 @@ class ToolRun:
             _log.exception("the full result of %r could not be stored, only its preview is kept", self._effect.name)
         kept = tuple(part for part in result.parts if not isinstance(part, Text))
         return ToolResult((Text(preview), *kept), result.error_kind, blob)
-
-
-def _crossable(result: ToolResult) -> ToolResult:
-    """The result, once its images and files are known to be made of texts; raises for others."""
-    if all(type(part) is Text for part in result.parts):
-        return result
-    return ToolResult(tuple(map(checked_part, result.parts)), result.error_kind, result.blob)
