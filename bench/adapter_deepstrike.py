@@ -81,7 +81,7 @@ class Adapter(Base):  # type: ignore[misc]
         return run
 
     def run_after(self, provider: LLMProvider, msgs: int, words: int) -> Run:
-        """Each run is a further goal of one prepared session."""
+        """Each run is a further goal of one prepared session, all by one runner: it goes on in this process."""
         log: SessionLog = self.ds.InMemorySessionLog()
         run = self.run(self.runner(provider, 5, log), "long")
         ready: list[bool] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import subprocess
@@ -50,6 +51,7 @@ def page(folder: Path, seed: str) -> str:
     """The whole page, in Markdown."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     today = datetime.now(timezone.utc).date().isoformat()
+    cases = f"{int(os.environ['PROPTEST_CASES']):,}" if "PROPTEST_CASES" in os.environ else "the usual number of"
     rust = rust_counts((folder / "rust.txt").read_text())
     return "\n".join(
         [
@@ -60,7 +62,7 @@ def page(folder: Path, seed: str) -> str:
             "",
             "## Tests at full counts",
             "",
-            f"* Kernel and tokens (Rust): {rust}.",
+            f"* Kernel and tokens (Rust): {rust}; properties of the kernel at {cases} cases each.",
             f"* Package (Python): {python_counts(folder / 'python.xml')}.",
             "",
             "The slowest:",

@@ -36,8 +36,8 @@ Exit codes:
     4  token_budget: a budget was used up
     5  timeout
     6  suspended: the run waits for an answer
-  130  user_abort: interrupted with Ctrl-C
   129  ended by SIGHUP
-  143  ended by SIGTERM
+  130  user_abort: interrupted with Ctrl-C
   141  the reader of the output went away
+  143  ended by SIGTERM
 """
