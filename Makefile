@@ -83,7 +83,7 @@ test: $(VENV)/kernel.stamp $(VENV)/dev.stamp
 torture: export DEEPSTRIKE_FULL := 1
 torture: export PROPTEST_CASES ?= 100000
 torture: $(VENV)/kernel.stamp $(VENV)/dev.stamp
-	@mkdir -p target/torture; echo "· seed $(SEED), full counts"
+	@mkdir -p target/torture; echo "· seed $(SEED), $(PROPTEST_CASES) cases of each property"
 	@PROPTEST_RNG_SEED=$(SEED) cargo test --release $(PURE) --locked </dev/null 2>&1 | tee target/torture/rust.txt | grep -E '^test result|FAILED|panicked' || true
 	@! grep -qE '^error|FAILED' target/torture/rust.txt
 	@DEEPSTRIKE_SEED=$(SEED) $(BIN)/python -m pytest -q --hypothesis-seed=$(SEED) --junitxml=target/torture/python.xml $(PYTEST_ARGS) </dev/null

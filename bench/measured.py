@@ -60,7 +60,7 @@ def page(folder: Path, seed: str) -> str:
             f"Written by `make torture` on {today} at {commit or 'no commit'}: {platform.platform()}, "
             f"Python {platform.python_version()}, seed {seed}. Figures of that run, nothing else.",
             "",
-            "## Tests at full counts",
+            "## Tests",
             "",
             f"* Kernel and tokens (Rust): {rust}; properties of the kernel at {cases} cases each.",
             f"* Package (Python): {python_counts(folder / 'python.xml')}.",

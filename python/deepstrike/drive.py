@@ -11,10 +11,10 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
-from deepstrike.host.crew import GRACE_SECONDS, Crew
+from deepstrike.host.crew import Crew
 from deepstrike.host.narrate import Narrator, says_nothing
 from deepstrike.host.session import HostFailed, JournalFailed
-from deepstrike.host.steady import LOG_SECONDS, see_through, told
+from deepstrike.host.steady import LEAVE_SECONDS, LOG_SECONDS, see_through, told
 from deepstrike.kernel import Stale, decode_record
 from deepstrike.wire.input import Clock as ClockInput
 from deepstrike.wire.input import Interrupt
@@ -71,9 +71,7 @@ class Drive:
         """Until the goal has ended. Cancelling stops what is in flight and leaves a log that ends `user_abort`."""
         watch = self._loop.call_later(LOG_SECONDS, self._watch)
         try:
-            await self.take(first)
-            if (cancelled := self._session.cancelled.get(asyncio.current_task())) is not None:
-                raise cancelled
+            self._crew.spawn(first)
             return await asyncio.shield(self._over)
         except asyncio.CancelledError:
             await see_through(self._end())
@@ -120,12 +118,16 @@ class Drive:
             failure.__cause__ = failure.__cause__ or cause
             self._over.set_exception(failure)
 
+    def _give_up(self, why: str) -> None:
+        self._session.give_up()
+        self._fail(JournalFailed(why))
+
     def _watch(self) -> None:
         """A log that does not answer must not hold the run for ever: looks now and then, costs a turn nothing."""
         if self._over.done():
             return
         if self._taking and self._loop.time() - self._since > LOG_SECONDS:
-            self._fail(JournalFailed(f"the session log did not answer within {LOG_SECONDS:g} s"))
+            self._give_up(f"the session log did not answer within {LOG_SECONDS:g} s")
         else:
             self._loop.call_later(LOG_SECONDS / 2, self._watch)
 
@@ -136,10 +138,10 @@ class Drive:
         """
         while not self._over.done():
             if self._taking:
-                self._free = self._loop.create_future()
-                await asyncio.wait({self._free}, timeout=GRACE_SECONDS)
-                if self._taking and not self._over.done():
-                    self._fail(JournalFailed("the run was left while the session log did not answer"))
+                self._free = free = self._loop.create_future()
+                await asyncio.wait({free}, timeout=LEAVE_SECONDS)
+                if not free.done() and not self._over.done():
+                    self._give_up("the run was left while the session log did not answer")
             else:
                 await self.take(Interrupt("the caller left"))
         self._over.exception()

@@ -114,12 +114,32 @@ async def test_a_run_whose_release_is_cancelled_gives_the_session_back() -> None
 
 async def test_a_log_that_stops_answering_is_left_when_the_caller_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deepstrike.host.session.LEAVE_SECONDS", 0.05)
+    monkeypatch.setattr("deepstrike.drive.LEAVE_SECONDS", 0.05)
     log = SlowLog(3_600.0)
     task = asyncio.ensure_future(runner_of(Script(say("hi")), log=log).run("go", session_id="s").result())
     await log.appending.wait()
     task.cancel()
     await asyncio.wait([task], timeout=20)
     assert task.cancelled()
+
+
+@pytest.mark.parametrize("appends", [0, 1, 2])
+async def test_a_log_that_stops_answering_ends_the_run(monkeypatch: pytest.MonkeyPatch, appends: int) -> None:
+    for home in ("deepstrike.host.session", "deepstrike.host.steady", "deepstrike.drive"):
+        monkeypatch.setattr(f"{home}.LOG_SECONDS", 0.2)
+
+    class Stuck(InMemorySessionLog):
+        left = appends
+
+        async def append(self, session_id: str, records: Sequence[bytes], expected_seq: int, *, owner: str) -> int:
+            self.left -= 1
+            if self.left < 0:
+                await asyncio.sleep(3_600)
+            return await super().append(session_id, records, expected_seq, owner=owner)
+
+    events = await asyncio.wait_for(events_of(runner_of(adding(), add, log=Stuck()).run_streaming("go")), 20)
+    assert only(ErrorEvent, events)[0].code == "session_log"
+    assert done_of(events).status == "error"
 
 
 async def test_a_log_that_cannot_be_opened_says_so() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from deepstrike.errors import CorruptLog, DeepStrikeError, SessionError
 from deepstrike.host.prompt import Prompt
 from deepstrike.host.recent import TAIL, Standing
-from deepstrike.host.steady import LEAVE_SECONDS, LOG_SECONDS, NoAnswer, see_through, told
+from deepstrike.host.steady import LEAVE_SECONDS, LOG_SECONDS, NoAnswer, see_through, told, within
 from deepstrike.kernel import Corrupt, Kernel, encode_input, warm
 from deepstrike.wire.input import Interrupt
 
@@ -57,7 +57,6 @@ class Session:
         "_log",
         "_next_seq",
         "_owner",
-        "cancelled",
         "id",
         "kernel",
         "model",
@@ -86,8 +85,6 @@ class Session:
         self._clock = clock
         self._next_seq = kernel.next_seq
         self._broken = False
-        # Tasks that were cancelled while an input was taken in them, and by what.
-        self.cancelled: dict[asyncio.Task[Any] | None, asyncio.CancelledError] = {}
 
     @classmethod
     async def open(cls, session_id: str, log: SessionLog, recent: Recent, clock: Clock, config: Config) -> Session:
@@ -114,11 +111,15 @@ class Session:
         if self._next_seq != self.kernel.next_seq:
             return
         try:
-            tail = await asyncio.wait_for(self._log.read(self.id, max(0, self._next_seq - TAIL)), LOG_SECONDS)
+            tail = await within(LOG_SECONDS, self._log.read(self.id, max(0, self._next_seq - TAIL)))
         except Exception:
             _logger.warning("session %r is not remembered: its log could not be read", self.id, exc_info=True)
         else:
             recent.keep(self.id, Standing(self.kernel, self.prompt, tail))
+
+    def give_up(self) -> None:
+        """The log does not answer: write nothing more to it, and do not wait for it long."""
+        self._broken = True
 
     async def close(self) -> None:
         """Give the session back, to the end even when cancelled. A log that fails at this is reported, no more."""
@@ -127,7 +128,8 @@ class Session:
     async def accept(self, item: Input) -> Step:
         """Hand an input to the kernel and append what it remembers; only then may anybody act on it.
 
-        Cancelling does not part the two: both are seen through, and the task is noted in `cancelled`. Raises what the
+        Cancelling does not part the two: both are seen through, and the cancellation is dropped, since none of the
+        tasks that take inputs is cancelled but by a tool's leftovers or a loop that is torn down. Raises what the
         kernel raises for an input it does not take (nothing has changed then), `JournalFailed` when the log does not
         take the records; from then on every call raises it.
         """
@@ -145,13 +147,11 @@ class Session:
 
     async def _advance_in_thread(self, data: bytes, now: int) -> Step:
         try:
-            step, cancelled = await see_through(asyncio.to_thread(self.kernel.advance, data, now))
+            step, _ = await see_through(asyncio.to_thread(self.kernel.advance, data, now))
         except asyncio.CancelledError:
             # Its waiting was cancelled, not the step: what the kernel took is not known here.
             self._broken = True
             raise JournalFailed("the run was torn down while an input was taken") from None
-        if cancelled is not None:
-            self._note_cancel(cancelled)
         return step
 
     def abandon(self) -> Outcome | None:
@@ -176,8 +176,7 @@ class Session:
     async def _append(self, batch: list[bytes]) -> None:
         try:
             await self._log.append(self.id, batch, self._next_seq, owner=self._owner)
-        except asyncio.CancelledError as cancelled:
-            self._note_cancel(cancelled)
+        except asyncio.CancelledError:
             await self._seen_through(lambda: self._finish_append(batch), LEAVE_SECONDS)
         except BaseException as error:
             self._broken = True
@@ -193,19 +192,14 @@ class Session:
 
     async def _seen_through(self, work: Callable[[], Coroutine[object, object, T]], limit: float) -> T:
         try:
-            result, cancelled = await _again_if_cancelled(work, limit)
+            result, _ = await _again_if_cancelled(work, limit)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
             # Whether the log has the records is not known: nothing may follow them.
             self._broken = True
             raise _journal_failed(error) from error
-        if cancelled is not None:
-            self._note_cancel(cancelled)
         return result
-
-    def _note_cancel(self, cancelled: asyncio.CancelledError) -> None:
-        self.cancelled.setdefault(asyncio.current_task(), cancelled)
 
 
 def _journal_failed(error: BaseException) -> JournalFailed:
@@ -219,10 +213,10 @@ def _journal_failed(error: BaseException) -> JournalFailed:
 async def _opening(session_id: str, work: Coroutine[object, object, T]) -> T:
     """`work` of a log while a session is opened, within the limit, its own errors told as ours."""
     try:
-        return await asyncio.wait_for(work, LOG_SECONDS)
+        return await within(LOG_SECONDS, work)
     except DeepStrikeError:
         raise
-    except (asyncio.TimeoutError, TimeoutError) as error:
+    except NoAnswer as error:
         raise SessionError(f"session {session_id!r}: the log did not answer within {LOG_SECONDS:g} s") from error
     except Exception as error:
         raise SessionError(f"session {session_id!r}: the log failed: {told(error)}") from error

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Coroutine
 
 T = TypeVar("T")
 
@@ -48,6 +48,31 @@ async def see_through(
                 task.add_done_callback(_forget)
                 raise NoAnswer
     return task.result(), cancelled
+
+
+async def within(limit: float, work: Awaitable[T]) -> T:
+    """Await `work` in this task, at most `limit` seconds: it is cancelled then, and `NoAnswer` raised."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    expired = False
+
+    def expire() -> None:
+        nonlocal expired
+        expired = True
+        if task is not None:
+            task.cancel()
+
+    timer = loop.call_later(limit, expire)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if not expired:
+            raise
+        if task is not None and sys.version_info >= (3, 11):
+            task.uncancel()
+        raise NoAnswer from None
+    finally:
+        timer.cancel()
 
 
 def _forget(task: asyncio.Task[object]) -> None:
