@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ProviderError, Truncated
+from deepstrike.host.outbox import LIMIT
 from deepstrike.host.steady import forget_cancels, has_cancels, told
 from deepstrike.providers.base import Artefact, Finish, ToolCall
 from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
@@ -94,7 +95,8 @@ class ModelCall:
 
     async def _stream(self, provider: LLMProvider, request: ModelRequest) -> None:
         events = provider.stream(request)
-        put = self._outbox.put
+        outbox = self._outbox
+        queue = outbox.events
         try:
             async for event in events:
                 if self._stopping:
@@ -104,8 +106,10 @@ class ModelCall:
                         # The hot path: a delta goes to the list of its run and to the caller, nothing else.
                         pieces = self._pieces if self._kind is type(event) else self._begin_run(type(event))
                         pieces.append(event.delta)
-                        if put(event):
-                            await self._outbox.room()
+                        if outbox.quiet and len(queue) < LIMIT:
+                            queue.append(event)
+                        elif outbox.put(event):
+                            await outbox.room()
                 else:
                     self._other(event)
         finally:

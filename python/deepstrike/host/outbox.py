@@ -21,11 +21,13 @@ class Outbox:
     After `leave` nobody listens and events are dropped: the caller has gone, or awaits the run without iterating it.
     """
 
-    __slots__ = ("_closed", "_dropped", "_listening", "_reader", "_writers", "events")
+    __slots__ = ("_closed", "_dropped", "_listening", "_reader", "_writers", "events", "quiet")
 
     def __init__(self) -> None:
         self.events: deque[StreamEvent] = deque()
         self._listening = True
+        # True while an event may simply be appended: somebody listens, and does not wait just now.
+        self.quiet = True
         self._closed = False
         self._dropped = 0
         self._reader: asyncio.Future[None] | None = None
@@ -40,6 +42,7 @@ class Outbox:
         events.append(event)
         if self._reader is not None:
             _wake(self._reader)
+            self.quiet = True
         return len(events) >= LIMIT
 
     @property
@@ -67,22 +70,24 @@ class Outbox:
             if self._reader is not None:
                 raise RuntimeError("a run has one reader, and another one waits for its next event")
             self._reader = asyncio.get_running_loop().create_future()
+            self.quiet = False
             try:
                 await self._reader
             finally:
                 self._reader = None
+                self.quiet = self._listening
         return True
 
     def close(self) -> None:
         """No more events will come; what is put all the same, by work that was left behind, is dropped."""
         self._closed = True
-        self._listening = False
+        self._listening = self.quiet = False
         if self._reader is not None:
             _wake(self._reader)
 
     def leave(self) -> None:
         """The caller has gone: drop what is queued and everything that comes."""
-        self._listening = False
+        self._listening = self.quiet = False
         self.events.clear()
         for waiter in self._writers:
             _wake(waiter)
