@@ -144,6 +144,9 @@ class Drive:
                     self._give_up("the run was left while the session log did not answer")
             else:
                 await self.take(Interrupt("the caller left"))
+                if self._session.kernel.phase == "idle":
+                    self._fail(HostFailed("the run was left before its goal was taken"))
+                await asyncio.sleep(0)
         self._over.exception()
 
     async def _handle(self, item: Input, by: Effort | None) -> None:

@@ -320,3 +320,17 @@ async def test_cancelling_every_task_at_once_ends_the_run() -> None:
     await asyncio.wait([task], timeout=10)
     assert task.done()
     assert b'"ended","status":"user_abort"' in (await log.read("s"))[-1]
+
+
+@pytest.mark.parametrize("passes", range(6))
+async def test_cancelling_everything_right_at_the_start_ends_the_run(passes: int) -> None:
+    log = InMemorySessionLog()
+    mine = asyncio.current_task()
+    task = asyncio.ensure_future(runner_of(Script(say("hi")), log=log).run("go", session_id="s").result())
+    for _ in range(passes):
+        await asyncio.sleep(0)
+    for each in asyncio.all_tasks() - {mine}:
+        each.cancel()
+    await asyncio.wait([task], timeout=10)
+    assert task.done()
+    assert (await runner_of(Script(say("fine")), log=log).run("next", session_id="s")).text == "fine"
