@@ -106,6 +106,7 @@ async def test_given_as_many_calls_as_may_run_when_more_come_then_they_wait_and_
     await asyncio.sleep(0)
     assert len(pool.waiting) == 2
     given_up.cancel()
+    await asyncio.wait([given_up])  # only then may a thread become free
     release.set()
     await asyncio.gather(first, second)
 
