@@ -1,7 +1,7 @@
 """The drive loop: inputs into the kernel, records into the log, effects into the world, events to the caller.
 
 Inputs are taken one at a time, by whichever task brings the first one: an effect's own task hands its result in and
-starts what the kernel owes next, so a turn costs two tasks and no wake of a third.
+goes on with what the kernel owes next, so a turn in which nothing runs in parallel wakes no other task.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Drive:
         "_since",
         "_taking",
         "_timer",
+        "_watcher",
     )
 
     def __init__(self, session: Session, means: Means, outbox: Outbox, clock: Clock) -> None:
@@ -62,6 +63,7 @@ class Drive:
         self._taking = False
         self._free: asyncio.Future[None] | None = None
         self._timer: Timer | None = None
+        self._watcher: Timer | None = None
         self._deadline: int | None = None
         self._since = 0.0
         self._loop = asyncio.get_running_loop()
@@ -69,7 +71,7 @@ class Drive:
 
     async def run(self, first: Input) -> Outcome:
         """Until the goal has ended. Cancelling stops what is in flight and leaves a log that ends `user_abort`."""
-        watch = self._loop.call_later(LOG_SECONDS, self._watch)
+        self._watcher = self._loop.call_later(LOG_SECONDS, self._watch)
         try:
             self._crew.spawn(first)
             return await asyncio.shield(self._over)
@@ -77,7 +79,8 @@ class Drive:
             await see_through(self._end())
             raise
         finally:
-            watch.cancel()
+            if self._watcher is not None:
+                self._watcher.cancel()
             self._arm(None)
             await self._crew.halt()
 
@@ -89,7 +92,8 @@ class Drive:
     async def take(self, item: Input, by: Effort | None = None) -> None:
         """Take an input, which the effort `by` came to; when another one is being taken, it is next.
 
-        Never raises: what fails ends the run.
+        What fails ends the run. Raises only `CancelledError`, where everything is cancelled, and what must not be held
+        back (`KeyboardInterrupt`, `SystemExit`, `GeneratorExit`).
         """
         self._inputs.append(item)
         if self._taking:
@@ -129,7 +133,7 @@ class Drive:
         if self._taking and self._loop.time() - self._since > LOG_SECONDS:
             self._give_up(f"the session log did not answer within {LOG_SECONDS:g} s")
         else:
-            self._loop.call_later(LOG_SECONDS / 2, self._watch)
+            self._watcher = self._loop.call_later(LOG_SECONDS / 2, self._watch)
 
     async def _end(self) -> None:
         """End the run `user_abort`, also where the task that takes an input is cancelled in the middle of it.

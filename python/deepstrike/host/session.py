@@ -90,7 +90,7 @@ class Session:
     async def open(cls, session_id: str, log: SessionLog, recent: Recent, clock: Clock, config: Config) -> Session:
         """Acquire the session and fold its log, or go on from what is remembered of it.
 
-        Raises `SessionBusy`, `CorruptLog` and whatever the log raises.
+        Raises `SessionBusy`, `CorruptLog`, or another `SessionError` that says how the log failed.
         """
         owner = await _opening(session_id, log.acquire(session_id))
         try:
@@ -206,7 +206,7 @@ def _journal_failed(error: BaseException) -> JournalFailed:
     if isinstance(error, DeepStrikeError):
         return JournalFailed(error.message, code=error.code, retryable=error.retryable)
     if isinstance(error, NoAnswer):
-        return JournalFailed(f"the session log did not answer within {LOG_SECONDS:g} s")
+        return JournalFailed("the session log did not answer in time")
     return JournalFailed(f"the session log failed: {told(error)}")
 
 
