@@ -156,6 +156,18 @@ class RetryEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class NoticeEvent:
+    """Something about a model call that is neither output nor failure: a field that was dropped, another model answers.
+
+    `code` is a stable word, `message` a text for people. It is recorded with the reply, if one comes.
+    """
+
+    code: str
+    message: str
+    type: ClassVar[Literal["notice"]] = "notice"
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorEvent:
     """The run failed; `code` is a stable word, `retryable` says whether trying again may help."""
 
@@ -205,6 +217,7 @@ StreamEvent: TypeAlias = (
     | ContextCompressedEvent
     | SignalEvent
     | RetryEvent
+    | NoticeEvent
     | ErrorEvent
     | DoneEvent
     | AgentEvent

@@ -24,6 +24,7 @@ from deepstrike.errors import (
 from deepstrike.providers.base import Finish, ModelEvent
 from deepstrike.providers.dialects.chat_decode import ChatDecoder
 from deepstrike.providers.dialects.sse import SseReader
+from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
 from deepstrike.providers.retry import RetryConfig
 from deepstrike.providers.transport.base import Timeouts
@@ -37,7 +38,7 @@ from deepstrike.testing.clock import ManualClock
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-MASK = Mask(["sk-secret-1"])
+FAULTS = Faults(Mask(["sk-secret-1"]))
 ALWAYS = RetryConfig(max_retries=2, base_delay=1.0)
 NEVER = RetryConfig(max_retries=0)
 FINE: list[ModelEvent] = [TextDelta("fine"), Finish("stop")]
@@ -57,12 +58,12 @@ def endpoint(
         retry,
         CircuitBreaker(retry),
         slots,
-        MASK,
+        FAULTS,
     )
 
 
 def ask(place: Endpoint) -> AsyncGenerator[ModelEvent, None]:
-    return call(lambda: Question(place, b"{}", lambda: (SseReader(), ChatDecoder({}, MASK))))
+    return call(lambda: Question(place, b"{}", lambda: (SseReader(), ChatDecoder({}, FAULTS))))
 
 
 def requests(place: Endpoint) -> int:

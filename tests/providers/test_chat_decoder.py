@@ -20,6 +20,7 @@ from deepstrike.errors import (
 )
 from deepstrike.providers.base import Finish, ModelEvent, ToolCall
 from deepstrike.providers.dialects.chat_decode import ChatDecoder
+from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
 from deepstrike.stream import TextDelta
 from deepstrike.wire.message import Usage
@@ -350,7 +351,7 @@ def test_given_an_error_inside_the_stream_when_it_comes_then_it_is_raised_with_i
 
 
 def test_given_text_before_an_error_when_both_come_at_once_then_the_text_is_given_out_first() -> None:
-    decoder = ChatDecoder({}, Mask([]))
+    decoder = ChatDecoder({}, Faults(Mask([])))
     error = b'{"error":{"message":"down","code":502}}'
     text = b'{"choices":[{"delta":{"content":"Let me"}}]}'
     assert decoder.feed([text, error, text]) == [TextDelta("Let me")]
@@ -368,7 +369,7 @@ def test_given_a_finish_that_tells_of_a_failure_when_it_comes_then_it_is_an_erro
 def test_given_a_line_that_is_no_json_when_the_rest_is_good_then_the_text_comes_and_the_log_shows_the_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    decoder = ChatDecoder({}, Mask(["sk-secret-1"]))
+    decoder = ChatDecoder({}, Faults(Mask(["sk-secret-1"])))
     with caplog.at_level(logging.WARNING, "deepstrike.providers"):
         body = event({"content": "a"}) + b"data: hiccup sk-secret-1\n\n" + event({"content": "b"}, "stop") + DONE
         assert put_together(decode_pieces([body], decoder)) == Said("ab", finish="stop")
@@ -383,19 +384,19 @@ def test_given_a_line_that_is_no_json_when_there_are_tool_calls_then_none_of_the
 
 
 def test_given_that_reasoning_is_not_wanted_when_it_comes_then_it_is_left_out() -> None:
-    decoder = ChatDecoder({}, Mask([]), expose_reasoning=False)
+    decoder = ChatDecoder({}, Faults(Mask([])), expose_reasoning=False)
     body = stream(event({"reasoning_content": "a"}), event({"content": "b"}))
     assert put_together(decode_pieces([body], decoder)) == Said("b", finish="stop")
 
 
 def test_given_a_service_that_counts_reasoning_apart_when_it_reports_then_output_includes_it() -> None:
-    decoder = ChatDecoder({}, Mask([]), reasoning_in_output=False)
+    decoder = ChatDecoder({}, Faults(Mask([])), reasoning_in_output=False)
     usage = {"prompt_tokens": 9, "completion_tokens": 4, "completion_tokens_details": {"reasoning_tokens": 30}}
     body = stream(event({"content": "a"}, usage=usage))
     assert put_together(decode_pieces([body], decoder)).usage == Usage(9, 34, reasoning=30)
 
 
 def test_given_a_mapped_tool_name_when_the_model_calls_it_then_the_tools_own_name_comes_back() -> None:
-    decoder = ChatDecoder({"fs_read_1234567890": "fs.read"}, Mask([]))
+    decoder = ChatDecoder({"fs_read_1234567890": "fs.read"}, Faults(Mask([])))
     body = stream(call_event({"index": 0, "id": "c", "function": function("{}", "fs_read_1234567890")}))
     assert put_together(decode_pieces([body], decoder)).calls == (ToolCall("c", "fs.read", "{}"),)

@@ -10,6 +10,7 @@ from wires import DONE, STOP, Said, call_event, decode, decode_pieces, event, pu
 from deepstrike.errors import Overloaded, ProviderError, Truncated
 from deepstrike.providers.base import ToolCall
 from deepstrike.providers.dialects.chat_decode import ChatDecoder
+from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
 from deepstrike.stream import TextDelta
 from deepstrike.wire.message import Usage
@@ -121,7 +122,7 @@ def test_given_an_odd_error_object_when_it_comes_then_its_message_is_raised() ->
 
 
 def test_given_an_odd_whole_answer_when_it_is_read_then_it_is_the_answer() -> None:
-    decoder = ChatDecoder({}, Mask([]))
+    decoder = ChatDecoder({}, Faults(Mask([])))
     body = b'{"choices":[{"index":"0","message":{"content":"a\\ud83d"},"finish_reason":"stop"}]}'
     assert decoder.feed_whole(body) == [TextDelta("a�")]
     assert decoder.finished

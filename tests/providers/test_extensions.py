@@ -11,7 +11,7 @@ import pytest
 from deepstrike.errors import ConfigError
 from deepstrike.providers.base import ModelInfo
 from deepstrike.providers.extensions import CHAT_FIELDS, admit, wire_fields
-from deepstrike.providers.models import DEFAULT_WINDOW, lookup, register
+from deepstrike.providers.models import DEFAULT_WINDOW, OPENAI, lookup, register
 from deepstrike.providers.openai import OpenAIProvider
 from deepstrike.wire.policy import Price
 
@@ -102,7 +102,7 @@ def test_given_a_value_of_the_wrong_kind_when_admitted_then_the_error_names_the_
 
 
 def test_given_a_field_that_the_model_refuses_when_admitted_then_it_is_dropped_with_one_warning() -> None:
-    info = lookup("gpt-5-mini")
+    info = lookup("gpt-5-mini", OPENAI)
     with pytest.warns(UserWarning, match="'temperature' was dropped: the model 'gpt-5-mini'") as caught:
         assert admit({"temperature": 0.1, "seed": 3}, CHAT_FIELDS, info) == {"seed": 3}
     assert len(caught) == 1
@@ -113,7 +113,7 @@ def test_given_a_field_that_the_model_refuses_when_admitted_then_it_is_dropped_w
 
 def test_given_a_reasoning_model_that_does_not_reason_when_admitted_then_sampling_fields_pass() -> None:
     given = {"temperature": 0.1, "reasoning_effort": "none"}
-    assert admit(given, CHAT_FIELDS, lookup("gpt-5.2")) == given
+    assert admit(given, CHAT_FIELDS, lookup("gpt-5.2", OPENAI)) == given
 
 
 def test_given_admitted_fields_when_made_wire_fields_then_those_for_us_stay_here() -> None:
@@ -124,13 +124,13 @@ def test_given_admitted_fields_when_made_wire_fields_then_those_for_us_stay_here
 
 
 def test_given_the_model_table_when_looked_up_then_rows_and_dated_snapshots_are_found() -> None:
-    mini = lookup("gpt-5-mini")
+    mini = lookup("gpt-5-mini", OPENAI)
     assert (mini.window, mini.max_output, mini.reasoning) == (400_000, 128_000, True)
     assert mini.price == Price(250_000, 2_000_000, 25_000, 250_000)
-    assert lookup("gpt-5-mini-2025-08-07").price == mini.price
-    assert lookup("gpt-6.1-sol").price == Price(2_000_000, 10_000_000, 100_000, 2_500_000)
-    assert lookup("gpt-4.1").refuses == frozenset()
-    assert lookup("nobody-knows") == ModelInfo("nobody-knows", DEFAULT_WINDOW)
+    assert lookup("gpt-5-mini-2025-08-07", OPENAI).price == mini.price
+    assert lookup("gpt-6.1-sol", OPENAI).price == Price(2_000_000, 10_000_000, 100_000, 2_500_000)
+    assert lookup("gpt-4.1", OPENAI).refuses == frozenset()
+    assert lookup("nobody-knows", OPENAI) == ModelInfo("nobody-knows", DEFAULT_WINDOW)
 
 
 def test_given_a_row_of_the_users_own_when_registered_then_it_counts_for_new_providers() -> None:

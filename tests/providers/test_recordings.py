@@ -24,6 +24,7 @@ from deepstrike.errors import (
 )
 from deepstrike.providers.base import ModelEvent
 from deepstrike.providers.dialects.chat_decode import ChatDecoder
+from deepstrike.providers.faults import Faults
 from deepstrike.providers.openai import OpenAIProvider
 from deepstrike.providers.redact import Mask
 from deepstrike.providers.retry import RetryConfig
@@ -80,7 +81,7 @@ def by_name(case: Case) -> str:
 
 
 def decoder_for(case: Case) -> ChatDecoder:
-    return ChatDecoder({}, Mask([]), reasoning_in_output=case.meta["provider"] != "xai")
+    return ChatDecoder({}, Faults(Mask([])), reasoning_in_output=case.meta["provider"] != "xai")
 
 
 def check(case: Case, said: Said) -> None:

@@ -12,6 +12,7 @@ from deepstrike.errors import Truncated, Unreachable
 from deepstrike.providers.base import Finish, ModelEvent, ModelRequest, ToolCall
 from deepstrike.providers.dialects.chat_decode import ChatDecoder
 from deepstrike.providers.dialects.sse import SseReader
+from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
 from deepstrike.stream import TextDelta, ThinkingDelta
 from deepstrike.wire.message import Text, Usage, UserBlock
@@ -67,7 +68,7 @@ def put_together(events: Iterable[ModelEvent]) -> Said:
 def decode_pieces(pieces: Iterable[bytes], decoder: ChatDecoder | None = None) -> list[ModelEvent]:
     """The events of a body that arrives in these pieces, through reader and decoder."""
     reader = SseReader()
-    decoder = decoder or ChatDecoder({}, Mask([]))
+    decoder = decoder or ChatDecoder({}, Faults(Mask([])))
     out: list[ModelEvent] = []
     for piece in pieces:
         out += decoder.feed(reader.push(piece))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from deepstrike.errors import ProviderError, Truncated
 from deepstrike.host.outbox import LIMIT
 from deepstrike.host.steady import forget_cancels, has_cancels, told
-from deepstrike.providers.base import Artefact, Finish, ToolCall
-from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
+from deepstrike.providers.base import Artefact, Finish, Source, ToolCall
+from deepstrike.stream import NoticeEvent, RetryEvent, TextDelta, ThinkingDelta
 from deepstrike.text import well_formed, well_formed_json
 from deepstrike.wire.input import Failure, Fault, Reply
-from deepstrike.wire.message import CallPart, Opaque, Text, Thinking, Usage
+from deepstrike.wire.message import CallPart, Notice, Opaque, Text, Thinking, Usage
 
 if TYPE_CHECKING:
     from deepstrike.execution.base import ExecutionPlane
@@ -34,15 +34,15 @@ class ModelCall:
     """One model call in flight."""
 
     __slots__ = (
-        "_dialect",
         "_effect",
         "_finish",
         "_kind",
-        "_model",
+        "_notices",
         "_outbox",
         "_parts",
         "_pieces",
         "_plane",
+        "_source",
         "_stopping",
         "_usage",
     )
@@ -51,8 +51,8 @@ class ModelCall:
         self._effect = effect.id
         self._plane = plane
         self._outbox = outbox
-        self._dialect = dialect
-        self._model = model
+        self._source = Source(dialect, model)
+        self._notices: list[Notice] = []
         self._parts: list[ReplyPart] = []
         self._kind: type[TextDelta | ThinkingDelta] | None = None
         self._pieces: list[str] = []
@@ -133,6 +133,12 @@ class ModelCall:
         elif isinstance(event, RetryEvent):
             self._forget()
             self._outbox.put(event)
+        elif isinstance(event, Notice):
+            notice = Notice(well_formed(event.code), well_formed(event.message))
+            self._notices.append(notice)
+            self._outbox.put(NoticeEvent(notice.code, notice.message))
+        elif isinstance(event, Source):
+            self._source = Source(well_formed(event.dialect), well_formed(event.model), event.price)
         elif isinstance(event, ToolCall):
             self._flush()
             text = well_formed_json(event.arguments_text)
@@ -159,7 +165,25 @@ class ModelCall:
         self._flush()
         if self._finish == "length":
             self._drop_cut_call()
-        return Reply(self._effect, tuple(self._parts), self._finish or "other", self._dialect, self._model, self._usage)
+        return self._reply(tuple(self._parts), self._finish or "other")
+
+    def _reply(
+        self, parts: tuple[ReplyPart, ...], finish: str, *, complete: bool = True, fault: Fault | None = None
+    ) -> Reply:
+        source, notices = self._source, tuple(self._notices)
+        return Reply(
+            self._effect,
+            parts,
+            finish,
+            source.dialect,
+            source.model,
+            self._usage,
+            complete,
+            None,
+            fault,
+            notices,
+            source.price,
+        )
 
     def _drop_cut_call(self) -> None:
         """Under `length` the call written last is cut, even when it parses (wire sheet 0.3)."""
@@ -172,9 +196,7 @@ class ModelCall:
         self._flush()
         shown = tuple(part for part in self._parts if isinstance(part, Text))
         if shown:
-            return Reply(
-                self._effect, shown, "interrupted", self._dialect, self._model, self._usage, complete=False, fault=fault
-            )
+            return self._reply(shown, "interrupted", complete=False, fault=fault)
         return None if fault is None else Failure(self._effect, fault)
 
 

@@ -12,13 +12,13 @@ A provider of one's own needs one method:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
-from deepstrike.wire.message import Usage
+from deepstrike.wire.message import Notice, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -51,29 +51,50 @@ class Finish(msgspec.Struct, frozen=True):
     reason: str
 
 
-ModelEvent = TextDelta | ThinkingDelta | ToolCall | Artefact | Usage | Finish | RetryEvent
+class Source(msgspec.Struct, frozen=True):
+    """Who answers, where that is not the provider's own `dialect` and `info`: yielded before any output."""
+
+    dialect: str
+    model: str
+    price: Price | None = None
+
+
+ModelEvent = TextDelta | ThinkingDelta | ToolCall | Artefact | Usage | Finish | RetryEvent | Notice | Source
+
+
+class OutputSchema(msgspec.Struct, frozen=True):
+    """The form that the answer must have: a JSON schema as text, and a name for it of letters, digits, `_` and `-`."""
+
+    name: str
+    schema: str
 
 
 class Memo:
     """What an encoder keeps between the requests of one epoch, so that a request costs O(new bytes).
 
     A run owns one for each provider and epoch; it is empty at first. `turns` counts the turns whose encoding is in
-    `body`; `head` is whatever the dialect encoded of slots 1 and 2 and the tools.
+    `body`; `head` is whatever the dialect encoded of slots 1 and 2 and the tools. `marks` are offsets into `body` that
+    the dialect wants to find again (the ends of its messages, for cache breakpoints). `notices` are what the encoder
+    has to tell of these turns (an artefact left out, and why); whoever sends the request takes them out.
     """
 
-    __slots__ = ("body", "head", "turns")
+    __slots__ = ("body", "head", "marks", "notices", "turns")
 
     def __init__(self) -> None:
         self.turns = 0
         self.head = b""
         self.body = bytearray()
+        self.marks: list[int] = []
+        self.notices: list[Notice] = []
 
 
 class ModelRequest(msgspec.Struct, frozen=True, eq=False):
     """One model call: the four slots, the tools, the sampling and provider fields of this run.
 
     `turns[0]` is the task state, the rest is history; within an epoch the sequence only grows. `max_output` is the
-    output limit in tokens, None where none must be sent. `epoch` changes when the prefix was rewritten.
+    output limit in tokens, None where none must be sent; `reserve` is the part of `window` kept for the answer, which
+    services that demand a limit get instead. `output` is the form that the final answer must have. `epoch` changes when
+    the prefix was rewritten.
     """
 
     system_stable: str
@@ -84,6 +105,9 @@ class ModelRequest(msgspec.Struct, frozen=True, eq=False):
     max_output: int | None = None
     epoch: int = 0
     memo: Memo = msgspec.field(default_factory=Memo)
+    output: OutputSchema | None = None
+    window: int = 32_000
+    reserve: int = 8_000
 
 
 class LLMProvider(Protocol):
@@ -101,7 +125,9 @@ class LLMProvider(Protocol):
 class ModelInfo:
     """What the model table knows: window and output limit in tokens, price, what the model refuses.
 
-    `refuses` names extensions that the service answers with an error; they are dropped with a warning.
+    `refuses` names extensions that the service answers with an error; they are dropped with a warning. `defaults` are
+    extensions sent to this model unless others are given. `traits` are words that its dialect knows; each dialect says
+    which.
     """
 
     id: str
@@ -110,6 +136,8 @@ class ModelInfo:
     price: Price | None = None
     reasoning: bool = False
     refuses: frozenset[str] = frozenset()
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
 
 
 class Provider(ABC):

@@ -12,23 +12,29 @@ from deepstrike.errors import ConfigError
 from deepstrike.providers.dialects.json_text import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from deepstrike.providers.base import ModelInfo
 
 EXTRA_BODY = "extra_body"
 # Sampling fields that reasoning models take only while they do not reason.
 _SAMPLING = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty", "logit_bias"})
-_RESERVED = frozenset({"messages", "model", "stream", "stream_options", "tools"})
+_RESERVED = frozenset({"contents", "input", "messages", "model", "stream", "stream_options", "tools"})
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """An extension. `types` may hold it, `says` names them for people; `sent` is false for those that steer us only."""
+    """An extension. `types` may hold it, `says` names them for people; `sent` is false for those that steer us only.
+
+    `at` is where it stands in the request body, the field of its own name at the top if empty. `wire` turns its value
+    into that of the wire; a result of None is not sent.
+    """
 
     types: tuple[type, ...]
     says: str
     sent: bool = True
+    at: tuple[str, ...] = ()
+    wire: Callable[[object], object] | None = None
 
 
 NUMBER = Field((int, float), "a number")
@@ -76,11 +82,32 @@ def admit(given: Mapping[str, object], fields: Mapping[str, Field], info: ModelI
 
 def wire_fields(admitted: Mapping[str, object], fields: Mapping[str, Field]) -> dict[str, object]:
     """The fields to send, `extra_body` last so that it has the last word."""
-    sent = {name: value for name, value in admitted.items() if fields[name].sent}
+    sent: dict[str, object] = {}
+    for name, value in admitted.items():
+        field = fields[name]
+        wired = value if field.wire is None else field.wire(value)
+        if field.sent and wired is not None:
+            _put(sent, field.at or (name,), wired)
     extra = admitted.get(EXTRA_BODY)
     if isinstance(extra, dict):
-        sent.update(extra)
+        sent = merged(sent, extra)
     return sent
+
+
+def merged(under: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
+    """`over` laid over `under`, dict by dict; what is no dict in both is replaced."""
+    result = dict(under)
+    for name, value in over.items():
+        below = result.get(name)
+        result[name] = merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return result
+
+
+def _put(body: dict[str, object], path: Sequence[str], value: object) -> None:
+    nested: object = value
+    for name in reversed(path[1:]):
+        nested = {name: nested}
+    body.update(merged(body, {path[0]: nested}))
 
 
 def _check(name: str, value: object, fields: Mapping[str, Field]) -> None:

@@ -6,6 +6,8 @@ gives nothing else (context overflow, see the wire reference 10.4).
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +25,8 @@ from deepstrike.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deepstrike.providers.redact import Mask
 
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
@@ -49,6 +53,9 @@ _BY_CODE: dict[str, type[ProviderError]] = {
     "rate_limit_reached_error": RateLimited,
     "engine_overloaded_error": Overloaded,
     "overloaded_error": Overloaded,
+    "api_error": Overloaded,
+    "timeout_error": Overloaded,
+    "billing_error": QuotaExhausted,
     "server_error": Overloaded,
     "slow_down": Overloaded,
     "invalid_request_error": BadRequest,
@@ -73,6 +80,14 @@ _REMEDY: dict[type[ProviderError], str] = {
     ContentFiltered: "the service's content filter refused it: rephrase the prompt",
 }
 _SHOWN = 400
+_delay = re.compile(r"\d{1,9}(\.\d{1,9})?s").fullmatch
+
+
+class Detail(msgspec.Struct, gc=False):
+    """One of the `details` of a Google error."""
+
+    reason: str | None = None
+    retry_delay: str | None = msgspec.field(default=None, name="retryDelay")
 
 
 class ErrorBody(msgspec.Struct, gc=False):
@@ -81,7 +96,9 @@ class ErrorBody(msgspec.Struct, gc=False):
     message: str | None = None
     type: str | None = None
     code: str | float | None = None
+    status: str | float | None = None
     status_code: int | None = None
+    details: msgspec.Raw = msgspec.Raw()
 
 
 class _Flat(ErrorBody, gc=False):
@@ -93,41 +110,89 @@ class _Flat(ErrorBody, gc=False):
 
 _decode = msgspec.json.Decoder(_Flat).decode
 _decode_list = msgspec.json.Decoder(list[_Flat]).decode
+_decode_details = msgspec.json.Decoder(list[Detail]).decode
 
 
-def http_fault(status: int, content_type: str, body: bytes, request_id: str | None, mask: Mask) -> ProviderError:
-    """The exception for an HTTP answer that is no stream: an error status, or 200 with something else in it."""
-    found = _read(body)
-    if found is None or not (found.message or found.code):
-        return _no_error_object(status, content_type, body, request_id, mask)
-    odd = "" if status >= 300 else f" with {content_type or 'no content type'}, not a stream"
-    return _fault(found, status, f"HTTP {status}{odd}", request_id, mask)
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What only one service says, in lower case: its error codes, types and reasons (numbers as text), and pieces of
+    `texts` where it has no code; each with what it means."""
+
+    codes: Mapping[str, type[ProviderError]] = field(default_factory=dict)
+    texts: Mapping[str, type[ProviderError]] = field(default_factory=dict)
 
 
-def stream_fault(payload: bytes, mask: Mask) -> ProviderError:
-    """The exception for an error object inside a stream that began well."""
-    found = _read(payload)
-    if found is None or not (found.message or found.code):
-        found = ErrorBody(message=payload.decode("utf-8", "replace"))
-    return _fault(found, 200, "the service reported an error inside its answer", None, mask)
+class Faults:
+    """Makes exceptions of a service's errors; `mask` hides bound secrets in what they tell."""
+
+    __slots__ = ("_codes", "_texts", "mask")
+
+    def __init__(self, mask: Mask, words: Words | None = None) -> None:
+        own = words or Words()
+        self.mask = mask
+        self._codes = {**_BY_CODE, **own.codes}
+        self._texts = own.texts
+
+    def http(
+        self, status: int, content_type: str, body: bytes, request_id: str | None
+    ) -> tuple[ProviderError, float | None]:
+        """The exception for an HTTP answer that is no stream, and the wait in seconds that its body asks for.
+
+        Such an answer has an error status, or 200 with something else in it.
+        """
+        found = _read(body)
+        if found is None or not (found.message or found.code):
+            return _no_error_object(status, content_type, body, request_id, self.mask), None
+        odd = "" if status >= 300 else f" with {content_type or 'no content type'}, not a stream"
+        return self._fault(found, status, f"HTTP {status}{odd}", request_id), _retry_delay(found)
+
+    def stream(self, payload: bytes) -> ProviderError:
+        """The exception for an error object inside a stream that began well."""
+        found = _read(payload)
+        if found is None or not (found.message or found.code):
+            found = ErrorBody(message=payload.decode("utf-8", "replace"))
+        return self.told(found)
+
+    def told(self, found: ErrorBody) -> ProviderError:
+        """The exception for an error that stands inside an answer."""
+        return self._fault(found, 200, "the service reported an error inside its answer", None)
+
+    def _fault(self, found: ErrorBody, status: int, intro: str, request_id: str | None) -> ProviderError:
+        true_status = _status(found, status)
+        kind = self._kind(found, true_status)
+        message = self.mask(found.message or str(found.code or "no message"))[:_SHOWN]
+        remedy = _REMEDY.get(kind, "see the service's message")
+        return kind(f"{intro}: {message} ({remedy})", status=true_status, request_id=request_id)
+
+    def _kind(self, found: ErrorBody, status: int) -> type[ProviderError]:
+        words = _words(found)
+        if any(word in _OVERFLOW_CODES for word in words) or _reads_as_overflow(found.message, status):
+            return ContextOverflow
+        text = (found.message or "").lower()
+        by_text = next((kind for piece, kind in self._texts.items() if piece in text), None)
+        by_code = by_text or next((self._codes[word] for word in words if word in self._codes), None)
+        if by_code is not None and (by_code in _FINAL or status < 300):
+            return by_code
+        return _BY_STATUS.get(status) or _by_hundreds(status)
 
 
-def _fault(found: ErrorBody, status: int, intro: str, request_id: str | None, mask: Mask) -> ProviderError:
-    true_status = _status(found, status)
-    kind = _kind(found, true_status)
-    message = mask(found.message or str(found.code or "no message"))[:_SHOWN]
-    remedy = _REMEDY.get(kind, "see the service's message")
-    return kind(f"{intro}: {message} ({remedy})", status=true_status, request_id=request_id)
+def _words(found: ErrorBody) -> list[str]:
+    """What the error calls itself, the most telling first."""
+    named = [detail.reason for detail in _details(found)] + [found.code, found.type, found.status]
+    return [f"{word:g}" if isinstance(word, float) else str(word).lower() for word in named if word is not None]
 
 
-def _kind(found: ErrorBody, status: int) -> type[ProviderError]:
-    words = [word.lower() for word in (found.code, found.type) if isinstance(word, str)]
-    if any(word in _OVERFLOW_CODES for word in words) or _reads_as_overflow(found.message, status):
-        return ContextOverflow
-    by_code = next((_BY_CODE[word] for word in words if word in _BY_CODE), None)
-    if by_code is not None and (by_code in _FINAL or status < 300):
-        return by_code
-    return _BY_STATUS.get(status) or _by_hundreds(status)
+def _details(found: ErrorBody) -> list[Detail]:
+    try:
+        return _decode_details(found.details) if found.details else []
+    except msgspec.DecodeError:
+        return []
+
+
+def _retry_delay(found: ErrorBody) -> float | None:
+    """`google.rpc.RetryInfo`: seconds as text, such as "37s" or "0.5s"."""
+    told = next((detail.retry_delay for detail in _details(found) if detail.retry_delay), "")
+    return float(told[:-1]) if _delay(told) else None
 
 
 def _by_hundreds(status: int) -> type[ProviderError]:

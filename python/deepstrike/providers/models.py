@@ -11,10 +11,15 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from deepstrike.errors import ConfigError
 from deepstrike.providers.base import ModelInfo
 from deepstrike.wire.policy import Price
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DEFAULT_WINDOW = 32_000
 
@@ -76,22 +81,24 @@ _OPENAI = (
     _reasoning("o3-mini", 200_000, 100_000, _usd(1.1, 4.4, 0.55)),
     _reasoning("o1", 200_000, 100_000, _usd(15, 60, 7.5)),
 )
-_table: dict[str, ModelInfo] = {info.id: info for info in _OPENAI}
+OPENAI: dict[str, ModelInfo] = {info.id: info for info in _OPENAI}
+_registered: dict[str, ModelInfo] = {}
 
 
 def register(info: ModelInfo) -> None:
-    """Set the row of `info.id`, for providers made from now on. It replaces a row that is there."""
+    """Set the row of `info.id`, for providers made from now on. It goes before the vendors' own rows."""
     if not info.id:
         raise ConfigError("a model in the table needs an id")
     if info.window < 1 or (info.max_output is not None and info.max_output < 1):
         raise ConfigError(f"the window and output limit of {info.id!r} must be above zero")
     with _lock:
-        _table[info.id] = info
+        _registered[info.id] = info
 
 
-def lookup(model: str) -> ModelInfo:
+def lookup(model: str, rows: Mapping[str, ModelInfo]) -> ModelInfo:
     """The row of `model`, also for a dated snapshot of it; else one with a window of 32,000 tokens and no price."""
-    for name in (model, _dated.sub("", model)):
-        if (info := _table.get(name)) is not None:
-            return ModelInfo(model, info.window, info.max_output, info.price, info.reasoning, info.refuses)
+    for table in (_registered, rows):
+        for name in (model, _dated.sub("", model)):
+            if (info := table.get(name)) is not None:
+                return replace(info, id=model)
     return ModelInfo(model, DEFAULT_WINDOW)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepstrike.providers.chat import ChatProvider
+from deepstrike.providers.dialects.chat import ChatDialect
 from deepstrike.providers.extensions import CHAT_FIELDS
+from deepstrike.providers.models import OPENAI as ROWS
 from deepstrike.providers.profile import Profile
+from deepstrike.providers.service import ServiceProvider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,15 +18,17 @@ if TYPE_CHECKING:
     from deepstrike.providers.transport.breaker import CircuitBreaker
 
 OPENAI = Profile(
-    name="openai",
+    name="openai-chat",
     base_url="https://api.openai.com/v1",
     key_variable="OPENAI_API_KEY",
     url_variable="OPENAI_BASE_URL",
+    dialect=ChatDialect(),
     fields=CHAT_FIELDS,
+    models=ROWS,
 )
 
 
-class OpenAIProvider(ChatProvider):
+class OpenAIProvider(ServiceProvider):
     """Streams chat completions from OpenAI or, with `base_url`, from a compatible server.
 
     `api_key` defaults to `OPENAI_API_KEY`, `base_url` to `OPENAI_BASE_URL`, else to OpenAI's address. There a missing

@@ -1,31 +1,43 @@
-"""What sets one vendor of a dialect apart from another, as data."""
+"""What sets one model service apart from another, as data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from deepstrike.providers.faults import Words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deepstrike.providers.base import ModelInfo
+    from deepstrike.providers.dialects.base import Dialect
     from deepstrike.providers.extensions import Field
+    from deepstrike.providers.transport.base import Timeouts
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A vendor of the chat completions dialect.
+    """A model service.
 
-    `base_url` is the address used when none is given, `key_variable` and `url_variable` name the environment variables
-    for key and address. `fields` are the extensions it takes. `limit_field` is its name for the output limit and
-    `reasoning_limit_field` the one that reasoning models want. `reasoning_in_output` says whether its output count
-    includes the reasoning.
+    `name` is written into every recorded reply, and thinking is only replayed to the service of the same name.
+    `base_url` is the address used when none is given; `key_variable` and `url_variable` name the environment variables
+    for key and address. `dialect` is the codec of its wire, with the vendor's settings. `fields` are the extensions it
+    takes, `models` the rows of the model table by id. The key is sent as `key_header: key_form`, and must be there at
+    the service's own address if `key_needed`. `headers` go with every request. `words` are the errors that only this
+    service has. `timeouts` are the limits where the user sets none.
     """
 
     name: str
     base_url: str
     key_variable: str
     url_variable: str
+    dialect: Dialect
     fields: Mapping[str, Field]
-    limit_field: str = "max_tokens"
-    reasoning_limit_field: str = "max_completion_tokens"
-    reasoning_in_output: bool = True
+    models: Mapping[str, ModelInfo] = field(default_factory=dict)
+    key_header: str = "authorization"
+    key_form: str = "Bearer {}"
+    key_needed: bool = True
+    headers: Mapping[str, str] = field(default_factory=dict)
+    words: Words = field(default_factory=Words)
+    timeouts: Timeouts | None = None

@@ -6,8 +6,8 @@ Read leniently: unknown fields of a record are ignored here, unlike on the way i
 from __future__ import annotations
 
 from deepstrike.wire.input import AnswerBody, Fault
-from deepstrike.wire.message import Block, Part, RecordedPart, ToolResult, Usage, Validated, Wire
-from deepstrike.wire.policy import Config, Policy
+from deepstrike.wire.message import Block, Notice, Part, RecordedPart, ToolResult, Usage, Validated, Wire
+from deepstrike.wire.policy import Config, Policy, Price
 from deepstrike.wire.signal import Signal
 
 
@@ -44,7 +44,8 @@ class Resumed(Event, frozen=True, tag="resumed"):
 class Replied(Event, frozen=True, tag="replied"):
     """The model replied. `digest` names the rendering it saw; `cost` is micro-dollars.
 
-    `estimated` usage was counted here, because the service reported none.
+    `estimated` usage was counted here, because the service reported none. `price` is that of the model that answered,
+    None where it is the config's.
     """
 
     effect: int
@@ -59,6 +60,8 @@ class Replied(Event, frozen=True, tag="replied"):
     estimated: bool = False
     cost: int | None = None
     output: Validated | None = None
+    notices: tuple[Notice, ...] = ()
+    price: Price | None = None
 
 
 class Trail(Event, frozen=True):

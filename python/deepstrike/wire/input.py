@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deepstrike.wire.message import Part, ReplyPart, ToolResult, Usage, Validated, Wire
-from deepstrike.wire.policy import Config, Policy
+from deepstrike.wire.message import Notice, Part, ReplyPart, ToolResult, Usage, Validated, Wire
+from deepstrike.wire.policy import Config, Policy, Price
 from deepstrike.wire.signal import Signal
 
 
@@ -34,6 +34,8 @@ class Reply(Wire, frozen=True, tag="reply"):
 
     `finish` is one of stop, tool_calls, length, content_filter, other, interrupted. `fault` says why an incomplete
     reply stopped, None when it was stopped on purpose. `output` is the validation of the final text, where asked for.
+    `notices` are what the caller should know of the call; `price` is that of the model that answered, None where it is
+    the config's.
     """
 
     effect: int
@@ -45,6 +47,8 @@ class Reply(Wire, frozen=True, tag="reply"):
     complete: bool = True
     output: Validated | None = None
     fault: Fault | None = None
+    notices: tuple[Notice, ...] = ()
+    price: Price | None = None
 
 
 class Failure(Wire, frozen=True, tag="failure"):

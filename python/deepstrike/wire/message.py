@@ -105,6 +105,13 @@ class Usage(Wire, frozen=True):
     reasoning: int = 0
 
 
+class Notice(Wire, frozen=True):
+    """Something a provider has to tell that is no output: a stable `code` and a text for people."""
+
+    code: str
+    message: str
+
+
 class ToolSpec(Wire, frozen=True):
     """A tool as the model sees it. `parameters` is JSON schema text; `effect` rules what a crash means."""
 

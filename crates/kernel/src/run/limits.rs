@@ -135,7 +135,7 @@ fn tokens_left(state: &State, run: &Run, limits: &Limits) -> Option<(u64, Stop)>
 
 /// Output tokens that `max_cost` leaves after the next prompt, at the list price without a cache.
 fn cost_left(state: &State, run: &Run, limits: &Limits) -> Option<(u64, Stop)> {
-    let (most, price) = (limits.max_cost?, run.config.model.price.as_ref()?);
+    let (most, price) = (limits.max_cost?, run.price()?);
     let prompt = cost(price, &Usage { input: state.prompt.tokens(), ..Usage::default() });
     let left = most.saturating_sub(run.tally.cost).saturating_sub(prompt);
     let tokens = u128::from(left).saturating_mul(MILLION).checked_div(u128::from(price.output));

@@ -33,7 +33,7 @@ fn summary(run: &Run, status: Status, fault: Option<&Fault>) -> Outcome {
         cached_tokens: usage.cached,
         cache_write_tokens: usage.cache_write,
         reasoning_tokens: usage.reasoning,
-        priced: !tally.unpriced && run.config.model.price.is_some(),
+        priced: !tally.unpriced && (tally.turns > 0 || run.config.model.price.is_some()),
         cost: tally.cost,
         code: fault.map(|fault| fault.code.clone()).unwrap_or_default(),
         message: fault.map(|fault| fault.message.clone()).unwrap_or_default(),

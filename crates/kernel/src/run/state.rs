@@ -12,7 +12,7 @@ use super::resolve::Next;
 use crate::context::prompt::Prompt;
 use crate::wire::event::{CallRef, Ended};
 use crate::wire::message::Usage;
-use crate::wire::policy::Config;
+use crate::wire::policy::{Config, Price};
 
 /// The fold of a session's log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +33,8 @@ pub(crate) struct Run {
     pub(crate) renderer: u64,
     pub(crate) config: Config,
     pub(crate) tally: Tally,
+    /// Price of the model that answered last, where it is not that of the config: the next answer may be its too.
+    pub(crate) answered_at: Option<Price>,
     /// The CallModel that is owed.
     pub(crate) owed: Option<u64>,
     /// The last reply, while its calls are open or its end is due.
@@ -111,6 +113,11 @@ impl Run {
             return Phase::Waiting;
         }
         Phase::Acting
+    }
+
+    /// What the next call is expected to cost by.
+    pub(crate) fn price(&self) -> Option<&Price> {
+        self.answered_at.as_ref().or(self.config.model.price.as_ref())
     }
 
     /// The open call of a name.

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::input::{AnswerBody, Fault, Finish, is_yes, yes};
-use super::message::{Block, Part, RecordedPart, ToolResult, Usage, Validated};
+use super::message::{Block, Notice, Part, RecordedPart, ToolResult, Usage, Validated};
 use super::plain;
-use super::policy::{Config, Policy};
+use super::policy::{Config, Policy, Price};
 use super::signal::Signal;
 
 /// A call's name: the seq of its Replied and its index among the calls of that reply.
@@ -81,6 +81,12 @@ pub struct Replied {
     /// Validation of the final text, where asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Validated>,
+    /// What the caller should know of the call.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub notices: Vec<Notice>,
+    /// Price of the model that answered, where it is not that of the config.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
 }
 
 /// What one governance stage said of a call.

@@ -4,9 +4,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use super::message::{Part, ReplyPart, ToolResult, Usage, Validated};
+use super::message::{Notice, Part, ReplyPart, ToolResult, Usage, Validated};
 use super::plain;
-use super::policy::{Config, Policy};
+use super::policy::{Config, Policy, Price};
 use super::signal::Signal;
 
 /// Why something failed.
@@ -85,6 +85,12 @@ pub struct Reply {
     /// Why an incomplete reply stopped; none when it was stopped on purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
+    /// What the caller should know of the call.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub notices: Vec<Notice>,
+    /// Price of the model that answered, where it is not that of the config.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
 }
 
 pub(crate) fn yes() -> bool {

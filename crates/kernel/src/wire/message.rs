@@ -156,6 +156,16 @@ words! {
     }
 }
 
+/// Something about a model call that its caller should know, and that is no failure: a field that was dropped, another
+/// model that answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// A stable code.
+    pub code: String,
+    /// A text for people.
+    pub message: String,
+}
+
 /// A tool as the model sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSpec {

@@ -36,6 +36,7 @@ enum Step {
         complete: bool,
         bad_output: bool,
         faulty: bool,
+        dear: bool,
     },
     Failure,
     Result(usize, usize),
@@ -100,9 +101,14 @@ fn usages() -> impl Strategy<Value = Option<Usage>> {
 }
 
 fn replies_any() -> impl Strategy<Value = Step> {
-    let flags = (proptest::bool::weighted(0.8), proptest::bool::weighted(0.2), proptest::bool::weighted(0.3));
-    (parts(), finishes(), usages(), flags).prop_map(|(parts, finish, usage, (complete, bad_output, faulty))| {
-        Step::Reply { parts, finish, usage, complete, bad_output, faulty: faulty && !complete }
+    let flags = (
+        proptest::bool::weighted(0.8),
+        proptest::bool::weighted(0.2),
+        proptest::bool::weighted(0.3),
+        proptest::bool::weighted(0.2),
+    );
+    (parts(), finishes(), usages(), flags).prop_map(|(parts, finish, usage, (complete, bad_output, faulty, dear))| {
+        Step::Reply { parts, finish, usage, complete, bad_output, faulty: faulty && !complete, dear }
     })
 }
 
@@ -143,10 +149,18 @@ fn made(world: &World, step: Step) -> Option<Input> {
     Some(match step {
         Step::Start(config) => start_with(config),
         Step::Resume(config) => resume_with(config),
-        Step::Reply { parts, finish, usage, complete, bad_output, faulty } => {
+        Step::Reply { parts, finish, usage, complete, bad_output, faulty, dear } => {
             let output = bad_output.then(|| invalid("invalid_output", "wrong"));
             let fault = faulty.then(|| fault("stalled"));
-            Input::Reply(Reply { finish, usage, complete, output, fault, ..reply(call, parts) })
+            Input::Reply(Reply {
+                finish,
+                usage,
+                complete,
+                output,
+                fault,
+                price: dear.then(dollar),
+                ..reply(call, parts)
+            })
         }
         Step::Failure => fails(call, "overloaded"),
         Step::Result(at, len) => result(nth(&runs, at), &"x".repeat(len)),

@@ -2,7 +2,8 @@
 
 use deepstrike_kernel::wire::event::{Event, Status};
 use deepstrike_kernel::wire::input::{Fault, Finish, Input, Reply};
-use deepstrike_kernel::wire::message::{Block, Ok, RecordedPart, ReplyPart, Thinking, Usage, Validated};
+use deepstrike_kernel::wire::message::{Block, Notice, Ok, RecordedPart, ReplyPart, Thinking, Usage, Validated};
+use deepstrike_kernel::wire::policy::Price;
 
 use crate::say::*;
 use crate::world::World;
@@ -222,6 +223,25 @@ fn a_call_costs_its_tokens_at_their_prices_rounded_up() {
     let outcome = world.outcome();
     // 58 × 1 + 33 × 0.1 + 10 × 1.25 + 7 × 2 = 87.8 micro-dollars
     assert_eq!((outcome.priced, outcome.cost), (true, 88));
+}
+
+#[test]
+fn the_price_of_the_model_that_answered_rules_the_cost() {
+    let double = Price { input: 2_000_000, output: 4_000_000, cached: 200_000, cache_write: 2_500_000 };
+    for config in [priced(1_000_000), config()] {
+        let mut world = World::after([start_with(config)]);
+        world.take(Input::Reply(Reply { price: Some(double.clone()), ..reply(0, vec![said("x")]) }));
+        assert_eq!((world.outcome().priced, world.outcome().cost), (true, 2 * 100 + 4 * 10));
+    }
+}
+
+#[test]
+fn what_the_caller_should_know_of_a_call_stands_in_its_record() {
+    let notices = vec![Notice { code: "fallback".into(), message: "another model answered".into() }];
+    let mut world = World::after([start()]);
+    let events = world.take(Input::Reply(Reply { notices: notices.clone(), ..reply(0, vec![said("x")]) }));
+    let Some(Event::Replied(replied)) = events.first() else { panic!("{events:?}") };
+    assert_eq!(replied.notices, notices);
 }
 
 #[test]

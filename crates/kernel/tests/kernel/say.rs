@@ -55,8 +55,12 @@ pub fn attended() -> Config {
 /// A dollar for a million tokens in, two out, ten cents cached.
 pub fn priced(max_cost: u64) -> Config {
     let mut config = limited(|limits| limits.max_cost = Some(max_cost));
-    config.model.price = Some(Price { input: 1_000_000, output: 2_000_000, cached: 100_000, cache_write: 1_250_000 });
+    config.model.price = Some(dollar());
     config
+}
+
+pub fn dollar() -> Price {
+    Price { input: 1_000_000, output: 2_000_000, cached: 100_000, cache_write: 1_250_000 }
 }
 
 pub fn text(text: &str) -> Part {
@@ -124,6 +128,8 @@ pub fn reply(effect: u64, parts: Vec<ReplyPart>) -> Reply {
         complete: true,
         output: None,
         fault: None,
+        notices: vec![],
+        price: None,
     }
 }
 

@@ -2,12 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from deepstrike.providers.base import ModelEvent
+    from deepstrike.providers.base import ModelEvent, ModelInfo, ModelRequest
+    from deepstrike.providers.faults import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One model call as a dialect sees it.
+
+    `source` is the name of the profile: artefacts and thinking of blocks with another `dialect` are foreign. `fields`
+    are the extensions in wire form, empty once `request.memo.head` is written. `limit` is the output limit to send, or
+    None. `own_address` says that the vendor itself is asked, not a compatible server elsewhere.
+    """
+
+    request: ModelRequest
+    info: ModelInfo
+    source: str
+    fields: Mapping[str, object]
+    limit: int | None
+    faults: Faults
+    own_address: bool = True
+
+
+class Dialect(Protocol):
+    """A codec: how a request is written and an answer is read. Pure, and frozen: its settings are a vendor's habits."""
+
+    @property
+    def content_type(self) -> str:
+        """The content type of a good answer."""
+
+    def path(self, model: str) -> str:
+        """The path, perhaps with a query, behind the service's address."""
+
+    def encode(self, asked: Asked) -> bytes:
+        """The request body. What was encoded once is kept in `asked.request.memo` and not looked at again."""
+
+    def reader(self) -> Reader:
+        """Cuts the body of one answer into payloads."""
+
+    def decoder(self, asked: Asked) -> Decoder:
+        """Reads the payloads of one answer."""
 
 
 class Reader(Protocol):

@@ -13,13 +13,12 @@ from deepstrike.providers.dialects.chat_calls import CallPieces
 from deepstrike.providers.dialects.chat_mend import mend
 from deepstrike.providers.dialects.chat_usage import read_usage
 from deepstrike.providers.dialects.chat_wire import Choice, Chunk, ContentPart, Delta, decode_chunk, is_given
-from deepstrike.providers.faults import stream_fault
 from deepstrike.stream import TextDelta, ThinkingDelta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deepstrike.providers.redact import Mask
+    from deepstrike.providers.faults import Faults
     from deepstrike.wire.message import Usage
 
 _log = logging.getLogger("deepstrike.providers")
@@ -45,7 +44,7 @@ class ChatDecoder:
     """Reads one answer.
 
     `names` maps wire names of tools back to their own. `reasoning_in_output` says how the service counts. With
-    `expose_reasoning` off no `ThinkingDelta` is made. `mask` hides keys in what is logged or raised.
+    `expose_reasoning` off no `ThinkingDelta` is made. `faults` makes the exceptions.
     """
 
     __slots__ = (
@@ -53,8 +52,8 @@ class ChatDecoder:
         "_damaged",
         "_expose",
         "_fault",
+        "_faults",
         "_finish",
-        "_mask",
         "_mended",
         "_names",
         "_reasoning_in_output",
@@ -64,11 +63,16 @@ class ChatDecoder:
     )
 
     def __init__(
-        self, names: Mapping[str, str], mask: Mask, *, reasoning_in_output: bool = True, expose_reasoning: bool = True
+        self,
+        names: Mapping[str, str],
+        faults: Faults,
+        *,
+        reasoning_in_output: bool = True,
+        expose_reasoning: bool = True,
     ) -> None:
         self.done = False
         self._names = names
-        self._mask = mask
+        self._faults = faults
         self._reasoning_in_output = reasoning_in_output
         self._expose = expose_reasoning
         self._calls = CallPieces()
@@ -152,7 +156,7 @@ class ChatDecoder:
         if chunk.usage:
             self._count(chunk.usage)
         if chunk.error and is_given(chunk.error):
-            self._fail(stream_fault(payload, self._mask))
+            self._fail(self._faults.stream(payload))
 
     def _choice(self, choice: Choice, out: list[ModelEvent]) -> None:
         delta = choice.delta
@@ -227,5 +231,5 @@ class ChatDecoder:
                 self._mended = True
                 self._chunk(mended.chunk, mended.payload, out)
             if mended is None or not mended.payload.startswith(b"{"):
-                shown = self._mask(text[:_SHOWN_BYTES].decode("utf-8", "replace"))
+                shown = self._faults.mask(text[:_SHOWN_BYTES].decode("utf-8", "replace"))
                 _log.warning("passed over a part of the stream that is not a chat chunk (%s): %s", fault, shown)

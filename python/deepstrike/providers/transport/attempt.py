@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deepstrike.clock import current_clock
 from deepstrike.errors import ProviderError, Truncated
-from deepstrike.providers.faults import http_fault
 from deepstrike.providers.retry import NO_HINT, Refused, read_hint
 from deepstrike.providers.transport.watch import Watch
 
@@ -53,7 +53,7 @@ async def attempt(
         if watch.fault is not None:
             raise watch.fault from None
         if answer is not None and fault.request_id is None:
-            fault.request_id = answer.headers.get("x-request-id")
+            fault.request_id = _request_id(answer)
         raise
     finally:
         watch.stop()
@@ -123,8 +123,13 @@ def _answer_in(body: bytes, endpoint: Endpoint, answer: Answer, decoder: Decoder
         return events + decoder.end()
     headers = answer.headers
     kind = headers.get("content-type", "")
-    fault = http_fault(answer.status, kind, body, headers.get("x-request-id"), endpoint.mask)
-    raise Refused(fault, NO_HINT if answer.status == 200 else read_hint(headers, current_clock().now_ms()))
+    fault, wait = endpoint.faults.http(answer.status, kind, body, _request_id(answer))
+    hint = NO_HINT if answer.status == 200 else read_hint(headers, current_clock().now_ms())
+    raise Refused(fault, hint if wait is None or hint.wait is not None else replace(hint, wait=wait))
+
+
+def _request_id(answer: Answer) -> str | None:
+    return answer.headers.get("x-request-id") or answer.headers.get("request-id")
 
 
 async def _document(answer: Answer) -> bytes:

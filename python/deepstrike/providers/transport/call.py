@@ -12,6 +12,7 @@ from deepstrike.providers.base import Finish
 from deepstrike.providers.retry import NO_HINT, Refused, wait_before
 from deepstrike.providers.transport.attempt import attempt
 from deepstrike.stream import RetryEvent, ThinkingDelta
+from deepstrike.wire.message import Notice
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -20,18 +21,24 @@ if TYPE_CHECKING:
     from deepstrike.providers.dialects.base import Decoder, Reader
     from deepstrike.providers.transport.endpoint import Endpoint
 
+# What may be repeated: the caller is told of the retry and forgets it.
+_UNSEEN = (ThinkingDelta, Notice)
 # Failures that speak against the endpoint; any other answer shows that it is there.
 _ENDPOINT_FAILS = (Overloaded, Stalled, Truncated, Unreachable)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to ask whom. `dialect` makes reader and decoder of a try; `content_type` is that of a good answer."""
+    """What to ask whom.
+
+    `codec` makes reader and decoder of a try; `content_type` is that of a good answer; `notices` are told before it.
+    """
 
     endpoint: Endpoint
     body: bytes
-    dialect: Callable[[], tuple[Reader, Decoder]]
+    codec: Callable[[], tuple[Reader, Decoder]]
     content_type: str = "text/event-stream"
+    notices: tuple[Notice, ...] = ()
 
 
 async def call(prepare: Callable[[], Question]) -> AsyncGenerator[ModelEvent, None]:
@@ -42,6 +49,8 @@ async def call(prepare: Callable[[], Question]) -> AsyncGenerator[ModelEvent, No
     """
     question = prepare()
     endpoint = question.endpoint
+    for notice in question.notices:
+        yield notice
     retry = 0
     while True:
         shown = False
@@ -49,7 +58,7 @@ async def call(prepare: Callable[[], Question]) -> AsyncGenerator[ModelEvent, No
             async with aclosing(_guarded(question)) as batches:
                 async for batch in batches:
                     for event in batch:
-                        shown = shown or type(event) is not ThinkingDelta
+                        shown = shown or type(event) not in _UNSEEN
                         yield event
             return
         except Refused as refused:
@@ -73,12 +82,12 @@ async def _guarded(question: Question) -> AsyncGenerator[list[ModelEvent], None]
         breaker = endpoint.breaker
         if breaker.is_open():
             raise CircuitOpen(
-                f"{endpoint.mask(endpoint.base_url)} failed repeatedly, so no request was sent; the next one is let "
-                f"through in {breaker.seconds_left():.0f} s"
+                f"{endpoint.faults.mask(endpoint.base_url)} failed repeatedly, so no request was sent; the next one is "
+                f"let through in {breaker.seconds_left():.0f} s"
             )
         told = False
         try:
-            reader, decoder = question.dialect()
+            reader, decoder = question.codec()
             tries = attempt(endpoint, question.body, reader, decoder, question.content_type)
             async with aclosing(tries) as batches:
                 async for batch in batches:

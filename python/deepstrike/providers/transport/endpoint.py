@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deepstrike.providers.redact import Mask
+    from deepstrike.providers.faults import Faults
     from deepstrike.providers.retry import RetryConfig
     from deepstrike.providers.transport.base import Timeouts, Transport
     from deepstrike.providers.transport.breaker import CircuitBreaker
@@ -23,4 +23,4 @@ class Endpoint:
     retry: RetryConfig
     breaker: CircuitBreaker
     slots: Slots | None
-    mask: Mask
+    faults: Faults

@@ -9,7 +9,7 @@ use super::failed;
 use crate::Rejected;
 use crate::run::follow::Desk;
 use crate::run::limits::cost;
-use crate::run::state::{Run, State};
+use crate::run::state::State;
 use crate::wire::event::{Event, Failed, Replied};
 use crate::wire::input::Reply;
 use crate::wire::message::{CallPart, RecordedCall, RecordedPart, ReplyPart, Usage};
@@ -17,7 +17,7 @@ use crate::wire::message::{CallPart, RecordedCall, RecordedPart, ReplyPart, Usag
 pub(super) fn reply(state: &State, input: Reply, desk: &Desk<'_>) -> Result<Vec<Event>, Rejected> {
     let stale = Rejected::Stale { input: "reply", effect: input.effect };
     let Some(run) = state.run.as_ref().filter(|run| run.owed == Some(input.effect)) else { return Err(stale) };
-    let Reply { effect, parts, finish, dialect, model, usage, complete, output, fault } = input;
+    let Reply { effect, parts, finish, dialect, model, usage, complete, output, fault, notices, price } = input;
     if complete && fault.is_some() {
         return Err(Rejected::Invalid("a complete reply has no fault".into()));
     }
@@ -34,8 +34,10 @@ pub(super) fn reply(state: &State, input: Reply, desk: &Desk<'_>) -> Result<Vec<
         model,
         complete,
         estimated,
-        cost: price(run, &usage),
+        cost: price.as_ref().or(run.config.model.price.as_ref()).map(|price| cost(price, &usage)),
         output,
+        notices,
+        price,
         parts,
         usage,
     });
@@ -45,10 +47,6 @@ pub(super) fn reply(state: &State, input: Reply, desk: &Desk<'_>) -> Result<Vec<
 
 fn estimate(state: &State, output: u64) -> Usage {
     Usage { input: state.prompt.tokens(), output, ..Usage::default() }
-}
-
-fn price(run: &Run, usage: &Usage) -> Option<u64> {
-    run.config.model.price.as_ref().map(|price| cost(price, usage))
 }
 
 /// The parts as they are recorded: calls get their ids; an incomplete reply keeps no call.

@@ -33,6 +33,7 @@ pub(super) fn started(state: &mut State, seq: u64, event: &Started) -> Result<()
         renderer: event.renderer,
         config: event.config.clone(),
         tally: Tally::default(),
+        answered_at: None,
         owed: Some(seq),
         reply: None,
         ended: None,
@@ -62,7 +63,7 @@ pub(super) fn resumed(state: &mut State, seq: u64, event: &Resumed) -> Result<()
     }
     let run = state.run.as_mut().ok_or("no goal was started")?;
     let before = core::mem::replace(&mut run.config, event.config.clone());
-    (run.format, run.renderer, run.ended) = (event.format, event.renderer, None);
+    (run.format, run.renderer, run.ended, run.answered_at) = (event.format, event.renderer, None, None);
     (run.tally.repairs, run.tally.blanks) = (0, 0);
     if let Some(reply) = &mut run.reply {
         reply.calls.iter_mut().for_each(|call| take_up(call, &before));

@@ -26,7 +26,7 @@ pub(super) fn replied(state: &mut State, seq: u64, event: &Replied) -> Result<()
     let run = live(state)?;
     let then = next(event, &run.tally, capped);
     count(&mut run.tally, event, &then);
-    run.owed = None;
+    (run.owed, run.answered_at) = (None, event.price.clone());
     let session = run.config.session.clone();
     keep(state, event);
     if let Next::Again(message) = then {

@@ -1,0 +1,140 @@
+"""A model service over HTTP: a profile and a dialect make it one vendor or another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepstrike.providers import access
+from deepstrike.providers import extensions as known
+from deepstrike.providers.base import Provider
+from deepstrike.providers.faults import Faults
+from deepstrike.providers.models import lookup
+from deepstrike.providers.redact import Mask
+from deepstrike.providers.settings import check_count, check_headers, check_model, check_type
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from deepstrike.providers.base import ModelEvent, ModelRequest
+    from deepstrike.providers.dialects.base import Asked, Decoder, Reader
+    from deepstrike.providers.profile import Profile
+    from deepstrike.providers.retry import RetryConfig
+    from deepstrike.providers.transport.base import Timeouts
+    from deepstrike.providers.transport.breaker import CircuitBreaker
+    from deepstrike.providers.transport.call import Question
+    from deepstrike.providers.transport.endpoint import Endpoint
+
+
+class ServiceProvider(Provider):
+    """Streams a service's answers. The constructor checks everything; nothing is opened before the first request."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        api_key: str | None,
+        model: str,
+        base_url: str | None,
+        retry_config: RetryConfig | None,
+        circuit_breaker: CircuitBreaker | None,
+        timeouts: Timeouts | None,
+        headers: Mapping[str, str] | None,
+        max_concurrency: int | None,
+    ) -> None:
+        check_model(model)
+        check_type("base_url", base_url, str, "an address as text")
+        check_headers(headers)
+        if max_concurrency is not None:
+            check_count("max_concurrency", max_concurrency, 1, ", or None for no limit")
+        self.info = lookup(model, profile.models)
+        self.dialect = profile.name
+        self._profile = profile
+        self._base_url = access.address(base_url, profile)
+        self._own_address = access.host(self._base_url) == access.host(profile.base_url)
+        key = access.key(api_key, profile, needed=profile.key_needed and self._own_address)
+        self._mask = Mask([key or "", *(headers or {}).values()])
+        self._faults = Faults(self._mask, profile.words)
+        self._endpoint = _endpoint(
+            self._base_url,
+            access.join(self._base_url, profile.dialect.path(model)),
+            access.headers(key, profile, headers),
+            self._faults,
+            retry_config,
+            circuit_breaker,
+            profile.timeouts if timeouts is None else timeouts,
+            max_concurrency,
+        )
+
+    def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
+        """See `Provider.admit`."""
+        return known.admit(extensions, self._profile.fields, self.info)
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask the model. Raises a `ProviderError`; a `RetryEvent` says that a try failed before anything was shown."""
+        from deepstrike.providers.transport.call import call
+
+        return call(lambda: self._question(request))
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop."""
+        await self._endpoint.transport.aclose()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(model={self.info.id!r}, base_url={self._mask(self._base_url)!r})"
+
+    def _question(self, request: ModelRequest) -> Question:
+        from deepstrike.providers.transport.call import Question
+
+        dialect, asked = self._profile.dialect, self._asked(request)
+
+        def codec() -> tuple[Reader, Decoder]:
+            return dialect.reader(), dialect.decoder(asked)
+
+        body = dialect.encode(asked)
+        notices, request.memo.notices = tuple(request.memo.notices), []
+        return Question(self._endpoint, body, codec, dialect.content_type, notices)
+
+    def _asked(self, request: ModelRequest) -> Asked:
+        from deepstrike.providers.dialects.base import Asked
+
+        fields: dict[str, object] = {}
+        if not request.memo.head:  # the fields stand in the head, which is written once
+            given = {**self.info.defaults, **self.admit(request.extensions)}
+            fields = known.wire_fields(given, self._profile.fields)
+        limit = request.max_output
+        if limit is None:
+            wanted = request.extensions.get("max_output_tokens")
+            limit = wanted if isinstance(wanted, int) else None
+        return Asked(request, self.info, self._profile.name, fields, limit, self._faults, self._own_address)
+
+
+def _endpoint(
+    base_url: str,
+    url: str,
+    headers: Mapping[str, str],
+    faults: Faults,
+    retry: RetryConfig | None,
+    breaker: CircuitBreaker | None,
+    timeouts: Timeouts | None,
+    max_concurrency: int | None,
+) -> Endpoint:
+    from deepstrike.providers.retry import RetryConfig
+    from deepstrike.providers.transport.base import Timeouts
+    from deepstrike.providers.transport.breaker import CircuitBreaker, shared_breaker
+    from deepstrike.providers.transport.endpoint import Endpoint
+    from deepstrike.providers.transport.http import HttpTransport
+    from deepstrike.providers.transport.slots import shared_slots
+
+    check_type("retry_config", retry, RetryConfig, "a RetryConfig(…)")
+    check_type("circuit_breaker", breaker, CircuitBreaker, "a CircuitBreaker(…)")
+    check_type("timeouts", timeouts, Timeouts, "a Timeouts(…)")
+    retry, timeouts = retry or RetryConfig(), timeouts or Timeouts()
+    return Endpoint(
+        base_url,
+        HttpTransport(url, headers, timeouts.connect, faults.mask),
+        timeouts,
+        retry,
+        breaker or shared_breaker(base_url, retry),
+        None if max_concurrency is None else shared_slots(base_url, max_concurrency),
+        faults,
+    )

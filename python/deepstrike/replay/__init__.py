@@ -1,0 +1,1 @@
+"""Recorded sessions, read again: lived through anew, compared, told."""
