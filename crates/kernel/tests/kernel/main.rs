@@ -11,6 +11,7 @@
 )]
 
 mod contract;
+mod governance;
 mod layers;
 mod limits;
 mod log;
