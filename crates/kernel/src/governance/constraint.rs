@@ -12,7 +12,7 @@ use crate::Millis;
 /// # Errors
 /// A schema cannot be used.
 pub(super) fn judge(view: &View<'_>, call: &Call<'_>, _: &mut Windows, _: Millis) -> Result<StageVerdict, String> {
-    for constraint in view.config.policy.constraints.iter().filter(|one| fits(&one.pattern, call.name)) {
+    for constraint in view.policy.constraints.iter().filter(|one| fits(&one.pattern, call.name)) {
         let objections = view.schemas.objections(&constraint.schema, call.args)?;
         if !objections.is_empty() {
             return Ok(StageVerdict::Refuse {

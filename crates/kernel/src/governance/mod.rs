@@ -16,7 +16,7 @@ pub use windows::{Name, Windows};
 
 use crate::Millis;
 use crate::wire::event::{Allow, Ask, Refuse, Trail, Verdict};
-use crate::wire::policy::Config;
+use crate::wire::policy::Policy;
 
 /// The stages of the shipped kernel, in order.
 pub const STAGES: &[Stage] = &[
@@ -61,8 +61,8 @@ pub type Judge = fn(&View<'_>, &Call<'_>, &mut Windows, Millis) -> Result<StageV
 /// What a stage may see of the state.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    /// The configuration with the policy in force.
-    pub config: &'a Config,
+    /// The policy in force.
+    pub policy: &'a Policy,
     /// Model calls of the current goal.
     pub turns: u64,
     /// The schema check.
@@ -71,7 +71,7 @@ pub struct View<'a> {
 
 impl core::fmt::Debug for View<'_> {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.debug_struct("View").field("config", self.config).field("turns", &self.turns).finish_non_exhaustive()
+        out.debug_struct("View").field("policy", self.policy).field("turns", &self.turns).finish_non_exhaustive()
     }
 }
 
@@ -130,7 +130,7 @@ pub fn judge(
     let mut trail = Vec::new();
     for stage in stages {
         let said = (stage.judge)(view, call, windows, now);
-        if view.config.policy.audit || said != Ok(StageVerdict::Allow) {
+        if view.policy.audit || said != Ok(StageVerdict::Allow) {
             trail.push(note(stage, &said));
         }
         match said {

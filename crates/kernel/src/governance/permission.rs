@@ -14,7 +14,7 @@ use crate::wire::policy::{Action, Mode, Permission, Permissions, Policy};
 /// # Errors
 /// Never.
 pub(super) fn judge(view: &View<'_>, call: &Call<'_>, _: &mut Windows, _: Millis) -> Result<StageVerdict, String> {
-    let policy = &view.config.policy;
+    let policy = view.policy;
     let said = strongest(policy, call);
     Ok(match said {
         Some(said) => said.verdict(call),

@@ -17,7 +17,7 @@ pub(super) fn judge(
     windows: &mut Windows,
     now: Millis,
 ) -> Result<StageVerdict, String> {
-    for rate in view.config.policy.rates.iter().filter(|rate| fits(&rate.pattern, call.name)) {
+    for rate in view.policy.rates.iter().filter(|rate| fits(&rate.pattern, call.name)) {
         if now.0 <= 0 {
             return Err("there is no clock to measure the rate by".into());
         }

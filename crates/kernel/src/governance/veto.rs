@@ -12,7 +12,7 @@ use crate::Millis;
 /// # Errors
 /// Never.
 pub(super) fn judge(view: &View<'_>, call: &Call<'_>, _: &mut Windows, _: Millis) -> Result<StageVerdict, String> {
-    let blocked = view.config.policy.blocked.iter().find(|pattern| fits(pattern, call.name));
+    let blocked = view.policy.blocked.iter().find(|pattern| fits(pattern, call.name));
     Ok(blocked.map_or(StageVerdict::Allow, |pattern| StageVerdict::Refuse {
         rule: format!("block {pattern}"),
         reason: format!("the tool {:?} is blocked", call.name),

@@ -74,7 +74,7 @@ fn fresh(call: &OpenCall) -> Option<(&OpenCall, &str)> {
 }
 
 fn pass(run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'_>, now: i64) -> Event {
-    let view = View { config: &run.config, turns: run.tally.turns, schemas: desk.schemas };
+    let view = View { policy: &run.config.policy, turns: run.tally.turns, schemas: desk.schemas };
     let seen = Call {
         at: windows_name(&run.config.session, call.at),
         id: &call.id,

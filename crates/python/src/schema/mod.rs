@@ -2,8 +2,12 @@
 
 mod steps;
 
+use std::collections::HashMap;
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use deepstrike_kernel::governance::Schemas;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -30,12 +34,28 @@ pub(crate) fn validate(py: Python<'_>, schema: &str, document: &str) -> PyResult
     apart(py, || check(schema, document))?.map_err(PyValueError::new_err)
 }
 
-fn check(schema: &str, document: &str) -> Result<Vec<String>, String> {
-    if schema.len() > SCHEMA_LIMIT {
-        return Err(format!("schema: longer than {SCHEMA_LIMIT} bytes"));
+/// The kernel's schema check: every failure of it is an error, and so a refusal.
+pub(crate) struct Compiled;
+
+impl Schemas for Compiled {
+    fn objections(&self, schema: &str, document: &str) -> Result<Vec<String>, String> {
+        let checked = catch_unwind(AssertUnwindSafe(|| check(schema, document)));
+        checked.unwrap_or_else(|_| Err("the schema check failed".into()))
     }
-    let schema: Value = serde_json::from_str(schema).map_err(|error| format!("schema: not JSON: {error}"))?;
-    let validator = compile(&schema)?;
+}
+
+struct Known {
+    schema: Value,
+    validator: Validator,
+}
+
+/// Compiled schemas by their text: compiling takes a hundred times as long as a check.
+static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Known>>>> = LazyLock::new(Mutex::default);
+/// Schemas that are kept; when they are more, all are made anew.
+const KEPT: usize = 256;
+
+fn check(schema: &str, document: &str) -> Result<Vec<String>, String> {
+    let known = known(schema)?;
     if document.len() > DOCUMENT_LIMIT {
         return Ok(vec![line("", &format!("longer than {DOCUMENT_LIMIT} bytes"))]);
     }
@@ -43,8 +63,25 @@ fn check(schema: &str, document: &str) -> Result<Vec<String>, String> {
         Ok(document) => document,
         Err(error) => return Ok(vec![line("", &format!("not JSON: {error}"))]),
     };
-    steps::within_bounds(&schema, &document)?;
-    Ok(validator.iter_errors(&document).take(ERRORS).map(|error| told(&error)).collect())
+    steps::within_bounds(&known.schema, &document)?;
+    Ok(known.validator.iter_errors(&document).take(ERRORS).map(|error| told(&error)).collect())
+}
+
+fn known(text: &str) -> Result<Arc<Known>, String> {
+    if text.len() > SCHEMA_LIMIT {
+        return Err(format!("schema: longer than {SCHEMA_LIMIT} bytes"));
+    }
+    if let Some(known) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(text) {
+        return Ok(known.clone());
+    }
+    let schema: Value = serde_json::from_str(text).map_err(|error| format!("schema: not JSON: {error}"))?;
+    let known = Arc::new(Known { validator: compile(&schema)?, schema });
+    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.len() >= KEPT {
+        all.clear();
+    }
+    all.insert(text.into(), known.clone());
+    Ok(known)
 }
 
 fn compile(schema: &Value) -> Result<Validator, String> {
