@@ -39,6 +39,7 @@ __all__ = [
     "FORMAT",
     "RENDERER",
     "Corrupt",
+    "Judge",
     "Kernel",
     "KernelFault",
     "Newer",
@@ -48,6 +49,7 @@ __all__ = [
     "count",
     "decode_record",
     "encode_input",
+    "glob",
     "validate",
     "warm",
 ]
@@ -57,12 +59,14 @@ FORMAT = _kernel.FORMAT
 RENDERER = _kernel.RENDERER
 """Version of the prompt rendering; digests are compared only between equal ones."""
 Corrupt = _kernel.Corrupt
+Judge = _kernel.Judge
 KernelFault = _kernel.KernelFault
 Newer = _kernel.Newer
 Rejected = _kernel.Rejected
 Stale = _kernel.Stale
 clip = _kernel.clip
 count = _kernel.count
+glob = _kernel.glob
 validate = _kernel.validate
 
 _warming = threading.Lock()
@@ -101,26 +105,34 @@ class Kernel:
         self._native = _kernel.Kernel()
 
     @classmethod
-    def replay(cls, records: Sequence[bytes]) -> Kernel:
-        """The kernel that has lived through `records`, from seq 0 on. Raises `Corrupt` or `Newer`."""
+    def replay(cls, records: Sequence[bytes], judge: Judge | None = None) -> Kernel:
+        """The kernel that has lived through `records`, from seq 0 on. Raises `Corrupt` or `Newer`.
+
+        The rate windows of `judge` hear of the calls that were allowed.
+        """
         kernel = cls.__new__(cls)
-        kernel._native = _kernel.Kernel.replay(records)
+        kernel._native = _kernel.Kernel.replay(records, judge)
         return kernel
 
-    def accept(self, input: Input, now: int) -> list[bytes]:  # noqa: A002 (the kernel's word for it)
+    def accept(self, input: Input, now: int, judge: Judge | None = None) -> list[bytes]:  # noqa: A002 (the kernel's word)
         """Takes `input` at `now` (milliseconds since the epoch); the records it made, as the log keeps them.
 
         `decode_record` reads one. Raises `Stale` for the answer to an effect no longer owed, `Rejected` for an input
         that is not possible; nothing has changed then. A lone surrogate in a text raises `UnicodeEncodeError`.
         """
-        return self._native.accept(encode_input(input), now)
+        return self._native.accept(encode_input(input), now, judge)
 
-    def advance(self, input: bytes, now: int) -> tuple[list[bytes], list[Effect], int | None, Outcome | None]:  # noqa: A002
+    def advance(
+        self,
+        input: bytes,  # noqa: A002 (the kernel's word for it)
+        now: int,
+        judge: Judge | None = None,
+    ) -> tuple[list[bytes], list[Effect], int | None, Outcome | None]:
         """`accept` for an input that `encode_input` has encoded, and how things stand behind it.
 
         Gives the records it made, and what `pending()`, `deadline()` and `outcome()` say now. Raises as `accept` does.
         """
-        records, owed, deadline, outcome = self._native.advance(input, now)
+        records, owed, deadline, outcome = self._native.advance(input, now, judge)
         return records, _effects(owed), deadline, None if outcome is None else _outcome(outcome)
 
     def pending(self, since: int = -1) -> list[Effect]:
