@@ -23,6 +23,7 @@ __all__ = [
     "clip",
     "count",
     "glob",
+    "permit",
     "validate",
 ]
 
@@ -138,6 +139,12 @@ def clip(text: str, model: str, limit: int) -> tuple[str, int] | None:
 
 def glob(pattern: str, name: str) -> bool:
     """Whether a glob fits a tool's whole name: `*`, `?`, `[…]`, `[!…]` anywhere, case-sensitive, no special characters."""
+
+def permit(permissions: bytes, tool: str, action: str) -> tuple[str, int | None]:
+    """What a permission manager (JSON) says of an action: allow, ask or deny, and the number of the entry that decides.
+
+    Raises `ValueError` for permissions that are not valid.
+    """
 
 def validate(schema: str, document: str) -> list[str]:
     """What is wrong with `document` by the JSON schema `schema`, as "pointer: message"; empty if it is valid.

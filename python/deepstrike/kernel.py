@@ -50,6 +50,7 @@ __all__ = [
     "decode_record",
     "encode_input",
     "glob",
+    "permit",
     "validate",
     "warm",
 ]
@@ -67,6 +68,7 @@ Stale = _kernel.Stale
 clip = _kernel.clip
 count = _kernel.count
 glob = _kernel.glob
+permit = _kernel.permit
 validate = _kernel.validate
 
 _warming = threading.Lock()

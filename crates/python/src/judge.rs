@@ -1,11 +1,12 @@
 //! The class `Judge`: a policy, and the rate windows of all runs that it governs.
 
+use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 
 use deepstrike_kernel::Millis;
-use deepstrike_kernel::governance::{Call, Name, STAGES, View, Windows, fits, judge};
+use deepstrike_kernel::governance::{Call, Name, STAGES, View, Windows, fits, judge, permit as decide};
 use deepstrike_kernel::wire::event::{Trail, Verdict};
-use deepstrike_kernel::wire::policy::Policy;
+use deepstrike_kernel::wire::policy::{Permissions, Policy};
 use deepstrike_kernel::wire::strict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -103,6 +104,18 @@ pub(crate) fn glob(pattern: &str, name: &str) -> bool {
     fits(pattern, name)
 }
 
+/// What a permission manager says of an action, and the number of the entry that decides.
+#[pyfunction]
+pub(crate) fn permit(permissions: &[u8], tool: &str, action: &str) -> PyResult<(&'static str, Option<usize>)> {
+    let permissions: Permissions = strict::from_slice(permissions).map_err(invalid)?;
+    let (word, at) = decide(&permissions, tool, action);
+    Ok((word.as_str(), at))
+}
+
 fn read(policy: &[u8]) -> PyResult<Policy> {
-    strict::from_slice(policy).map_err(|error| PyValueError::new_err(format!("invalid policy: {error}")))
+    strict::from_slice(policy).map_err(invalid)
+}
+
+fn invalid(error: impl Display) -> PyErr {
+    PyValueError::new_err(format!("invalid policy: {error}"))
 }

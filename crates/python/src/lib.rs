@@ -16,7 +16,7 @@ mod _kernel {
     #[pymodule_export]
     use super::fault::{Corrupt, KernelFault, Newer, Rejected, Stale};
     #[pymodule_export]
-    use super::judge::{Judge, glob};
+    use super::judge::{Judge, glob, permit};
     #[pymodule_export]
     use super::kernel::Kernel;
     #[pymodule_export]

@@ -12,6 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 pub use pattern::fits;
+pub use permission::permit;
 pub use windows::{Name, Windows};
 
 use crate::Millis;

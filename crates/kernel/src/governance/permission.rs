@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use super::pattern::fits;
 use super::{Call, StageVerdict, View, Windows};
 use crate::Millis;
-use crate::wire::policy::{Action, Mode, Permission, Permissions, Policy};
+use crate::wire::policy::{Action, Mode, Permissions, Policy};
 
 /// Deny goes before ask before allow, over everything that fits. A tool that only reads what the run itself holds needs
 /// a rule against it to be refused.
@@ -70,29 +70,30 @@ fn strongest(policy: &Policy, call: &Call<'_>) -> Option<Said> {
 /// A tool named `fs.read` is the action `read` of `fs`; a name without a dot is a tool whose action is `call`.
 fn by_permissions(permissions: &Permissions, call: &Call<'_>) -> Said {
     let (tool, action) = call.name.rsplit_once('.').unwrap_or((call.name, "call"));
-    decide(permissions, tool, action)
-}
-
-fn decide(permissions: &Permissions, tool: &str, action: &str) -> Said {
-    let matched = matched(permissions, tool, action);
-    let rule = matched.map_or_else(
+    let (word, matched) = permit(permissions, tool, action);
+    let entry = matched.and_then(|at| permissions.entries.get(at));
+    let rule = entry.map_or_else(
         || permissions.mode.as_str().to_string(),
         |entry| format!("{} {}.{}", entry.verdict.as_str(), entry.tool, entry.action),
     );
-    let note = matched.map_or_else(String::new, |entry| entry.note.clone());
-    let action = match (permissions.mode, matched) {
-        (Mode::Plan, _) | (Mode::Default, None) => Action::Deny,
-        (Mode::Auto, None) => Action::Allow,
-        (Mode::Default | Mode::Auto, Some(entry)) => entry.verdict,
-    };
-    Said { action, rule, reason: note }
+    Said { action: word, rule, reason: entry.map_or_else(String::new, |entry| entry.note.clone()) }
 }
 
-/// The entry that decides: the one with fewer wildcards, among those the last one given.
-fn matched<'a>(permissions: &'a Permissions, tool: &str, action: &str) -> Option<&'a Permission> {
-    let fitting = permissions
-        .entries
-        .iter()
-        .filter(|entry| (entry.tool == "*" || entry.tool == tool) && (entry.action == "*" || entry.action == action));
-    fitting.max_by_key(|entry| (u8::from(entry.tool != "*"), u8::from(entry.action != "*")))
+/// What a permission manager says of an action, and the number of the entry that fits best: the one with fewer
+/// wildcards, the tool's first, among equals the last one given.
+#[must_use]
+pub fn permit(permissions: &Permissions, tool: &str, action: &str) -> (Action, Option<usize>) {
+    let entries = permissions.entries.iter().enumerate();
+    let fitting = entries.filter(|(_, entry)| is(&entry.tool, tool) && is(&entry.action, action));
+    let best = fitting.max_by_key(|(_, entry)| (entry.tool != "*", entry.action != "*"));
+    let word = match (permissions.mode, best) {
+        (Mode::Plan, _) | (Mode::Default, None) => Action::Deny,
+        (Mode::Auto, None) => Action::Allow,
+        (Mode::Default | Mode::Auto, Some((_, entry))) => entry.verdict,
+    };
+    (word, best.map(|(at, _)| at))
+}
+
+fn is(pattern: &str, name: &str) -> bool {
+    pattern == "*" || pattern == name
 }
