@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
 
-use crate::fault::apart;
+use crate::fault::sized;
 use crate::schema::Compiled;
 
 /// Judges calls outside a run, and lends its windows to the kernels of runs.
@@ -65,7 +65,7 @@ impl Judge {
         consume: bool,
         own: bool,
     ) -> PyResult<Vec<u8>> {
-        apart(py, || self.lent(|seat| seat.evaluate(name, args, now, consume, own)))
+        sized(py, args.len(), || self.lent(|seat| seat.evaluate(name, args, now, consume, own)))
     }
 }
 

@@ -8,12 +8,14 @@ use alloc::vec::Vec;
 /// Whether the pattern fits the whole name. Takes at most the product of both lengths in steps.
 #[must_use]
 pub fn fits(pattern: &str, name: &str) -> bool {
-    if !pattern.contains(['*', '?', '[']) {
-        return pattern == name;
+    let Some(wild) = pattern.find(['*', '?', '[']) else { return pattern == name };
+    let (plain, pattern) = pattern.split_at_checked(wild).unwrap_or_default();
+    let Some(name) = name.strip_prefix(plain) else { return false };
+    if pattern == "*" {
+        return true;
     }
-    let tokens = parse(pattern);
     let letters: Vec<char> = name.chars().collect();
-    walk(&tokens, &letters)
+    walk(&parse(pattern), &letters)
 }
 
 enum Token {
