@@ -51,6 +51,8 @@ if TYPE_CHECKING:
         ContextCompressedEvent,
         DoneEvent,
         ErrorEvent,
+        NoticeEvent,
+        PendingRequest,
         PermissionRequestEvent,
         RetryEvent,
         RunResult,
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from deepstrike.tools.context import ToolContext
     from deepstrike.tools.decorator import tool
     from deepstrike.tools.files import read_file
+    from deepstrike.tools.suspension import Suspend
     from deepstrike.wire.message import File, Image, Text
 
 _HOMES = {
@@ -89,8 +92,10 @@ _HOMES = {
     "LLMProvider": "deepstrike.providers.base",
     "LocalExecutionPlane": "deepstrike.execution.local",
     "ModelRequest": "deepstrike.providers.base",
+    "NoticeEvent": "deepstrike.stream",
     "OpenAIProvider": "deepstrike.providers.openai",
     "Overloaded": "deepstrike.errors",
+    "PendingRequest": "deepstrike.stream",
     "PermissionRequestEvent": "deepstrike.stream",
     "ProviderError": "deepstrike.errors",
     "QuotaExhausted": "deepstrike.errors",
@@ -110,6 +115,7 @@ _HOMES = {
     "StaleWriter": "deepstrike.errors",
     "Stalled": "deepstrike.errors",
     "StreamEvent": "deepstrike.stream",
+    "Suspend": "deepstrike.tools.suspension",
     "Text": "deepstrike.wire.message",
     "TextDelta": "deepstrike.stream",
     "ThinkingDelta": "deepstrike.stream",
@@ -150,8 +156,10 @@ __all__ = [
     "LLMProvider",
     "LocalExecutionPlane",
     "ModelRequest",
+    "NoticeEvent",
     "OpenAIProvider",
     "Overloaded",
+    "PendingRequest",
     "PermissionRequestEvent",
     "ProviderError",
     "QuotaExhausted",
@@ -171,6 +179,7 @@ __all__ = [
     "StaleWriter",
     "Stalled",
     "StreamEvent",
+    "Suspend",
     "Text",
     "TextDelta",
     "ThinkingDelta",

@@ -106,6 +106,10 @@ class Kernel:
         """
     def blocks(self, epoch: int, start: int) -> bytes:
         """A JSON array of the prompt's blocks of `epoch` from index `start` on; empty if there are none."""
+    def weights(self) -> tuple[int, int, int, int, int, int, int]:
+        """Tokens of `system_stable`, `system_knowledge`, the tools, `turns[0]` and the history, counted anew; then the
+        estimate of the whole prompt that the limits go by, and the window. Zeros before the first goal.
+        """
     def deadline(self) -> int | None:
         """When the current goal runs out of active time, in milliseconds since the epoch; None without a limit."""
     def outcome(self) -> bytes | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -45,6 +45,7 @@ __all__ = [
     "Newer",
     "Rejected",
     "Stale",
+    "Weights",
     "clip",
     "count",
     "decode_record",
@@ -91,6 +92,18 @@ encode_input = msgspec.json.Encoder().encode
 _effects = msgspec.json.Decoder(list[Effect]).decode
 _blocks = msgspec.json.Decoder(list[Block]).decode
 _outcome = msgspec.json.Decoder(Outcome).decode
+
+
+class Weights(NamedTuple):
+    """Tokens by slot. `total` is the estimate of the whole prompt that the limits go by, anchored on reported usage."""
+
+    system_stable: int
+    system_knowledge: int
+    tools: int
+    state: int
+    history: int
+    total: int
+    window: int
 
 
 class Kernel:
@@ -144,6 +157,10 @@ class Kernel:
     def blocks(self, epoch: int, start: int) -> list[Block]:
         """The prompt's blocks of `epoch` from index `start` on."""
         return _blocks(self._native.blocks(epoch, start))
+
+    def weights(self) -> Weights:
+        """What each slot of the prompt weighs, counted anew: for whoever looks at a session."""
+        return Weights(*self._native.weights())
 
     def deadline(self) -> int | None:
         """When the current goal runs out of active time, in milliseconds since the epoch; None without a limit."""

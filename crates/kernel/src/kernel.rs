@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::context::weigh::Tokens;
+use crate::context::slots::{Slots, slots};
+use crate::context::weigh::{Scale, Tokens};
 use crate::governance::{NoSchemas, STAGES, Schemas, Stage, Windows};
 use crate::run::decide::decide;
 use crate::run::evolve::{evolve, step_over};
@@ -122,6 +123,20 @@ impl Kernel {
     #[must_use]
     pub fn blocks(&self, epoch: u64, from: u64) -> Vec<u8> {
         self.state.prompt().slice(epoch, from)
+    }
+
+    /// What each slot of the prompt weighs, counted anew.
+    #[must_use]
+    pub fn slots(&self) -> Slots {
+        let model = self.state.run.as_ref().map_or("", |run| &run.config.model.id);
+        slots(self.state.prompt(), &Scale { tokens: &*self.tokens, model })
+    }
+
+    /// The estimate of the whole prompt that the limits go by, and the window; zeros before the first goal.
+    #[must_use]
+    pub fn fill(&self) -> (u64, u64) {
+        let window = self.state.run.as_ref().map_or(0, |run| run.config.limits.window);
+        (self.state.prompt().tokens(), window)
     }
 
     /// When a `Clock` input is due; none while no time counts.

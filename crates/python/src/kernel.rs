@@ -16,6 +16,9 @@ use crate::schema::Compiled;
 /// Records, owed effects, deadline, outcome.
 type Stand = (Vec<Vec<u8>>, Vec<u8>, Option<i64>, Option<Vec<u8>>);
 
+/// The slots in order with the tools behind slot 2, the whole, the window.
+type Weights = (u64, u64, u64, u64, u64, u64, u64);
+
 /// One session's state machine.
 #[pyclass(frozen, module = "deepstrike._kernel")]
 pub(crate) struct Kernel {
@@ -71,6 +74,15 @@ impl Kernel {
     /// The prompt's blocks from `start` on.
     fn blocks(&self, py: Python<'_>, epoch: u64, start: u64) -> PyResult<Vec<u8>> {
         self.read(py, |machine| machine.blocks(epoch, start))
+    }
+
+    /// Tokens by slot, the estimate of the whole prompt, the window.
+    fn weights(&self, py: Python<'_>) -> PyResult<Weights> {
+        let look = |machine: &mut Machine| {
+            let (slots, (total, window)) = (machine.slots(), machine.fill());
+            (slots.system_stable, slots.system_knowledge, slots.tools, slots.state, slots.history, total, window)
+        };
+        apart(py, || self.locked(look))?.ok_or_else(broken)
     }
 
     /// When the current goal runs out of time.

@@ -3,4 +3,5 @@
 pub mod arguments;
 pub mod prompt;
 pub mod render;
+pub mod slots;
 pub mod weigh;

@@ -78,6 +78,11 @@ impl Prompt {
         out
     }
 
+    /// The JSON texts of the blocks, in order.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().map(AsRef::as_ref)
+    }
+
     /// Appends a user-side block or a result.
     pub(crate) fn push(&mut self, block: Box<str>, tokens: u64) {
         self.append(block);

@@ -1,6 +1,6 @@
 //! What content weighs. Counted once, on arrival, in *decide*; the count stands in the record.
 
-use crate::wire::message::{HeadBlock, Part, RecordedPart};
+use crate::wire::message::{AssistantPart, Block, HeadBlock, Part, RecordedPart, ToolSpec};
 
 /// Counts tokens; the binding hands it in. A pure function.
 pub trait Tokens {
@@ -46,10 +46,38 @@ impl Scale<'_> {
     #[must_use]
     pub fn head(&self, head: &HeadBlock) -> u64 {
         let system = self.text(&head.system_stable).saturating_add(self.text(&head.system_knowledge));
-        head.tools.iter().fold(FRAME.saturating_add(system), |sum, tool| {
+        FRAME.saturating_add(system).saturating_add(self.tools(&head.tools))
+    }
+
+    /// Tokens of the tools' names, descriptions and schemas.
+    #[must_use]
+    pub fn tools(&self, tools: &[ToolSpec]) -> u64 {
+        tools.iter().fold(0, |sum, tool| {
             let parts = [&tool.name, &tool.description, &tool.parameters];
             parts.iter().fold(sum.saturating_add(FRAME), |sum, text| sum.saturating_add(self.text(text)))
         })
+    }
+
+    /// Tokens of a rendered block.
+    #[must_use]
+    pub fn block(&self, block: &Block<'_>) -> u64 {
+        match block {
+            Block::Head(head) => self.head(head),
+            Block::User(user) => self.content(&user.parts),
+            Block::Result(result) => self.content(&result.parts),
+            Block::Assistant(said) => said.parts.iter().fold(FRAME, |sum, part| sum.saturating_add(self.said(part))),
+        }
+    }
+
+    fn said(&self, part: &AssistantPart<'_>) -> u64 {
+        match part {
+            AssistantPart::Text(text) => self.text(&text.text),
+            AssistantPart::Thinking(thinking) => self.text(&thinking.text),
+            AssistantPart::Opaque(opaque) => bulk(&opaque.text),
+            AssistantPart::Call(call) => {
+                FRAME.saturating_add(self.text(&call.name)).saturating_add(self.text(&call.args_text))
+            }
+        }
     }
 
     fn part(&self, part: &Part) -> u64 {

@@ -82,7 +82,7 @@ fn known(text: &str) -> Result<Arc<Known>, String> {
     }
     let schema: Value = serde_json::from_str(text).map_err(|error| format!("schema: not JSON: {error}"))?;
     // Without references a schema is walked once for each node of the document at most.
-    let harmless = if steps::refers(&schema) { 0 } else { HARMLESS / text.len().max(1) };
+    let harmless = if steps::refers(&schema) { 0 } else { HARMLESS.checked_div(text.len()).unwrap_or(0) };
     let known = Arc::new(Known { validator: compile(&schema)?, schema, harmless });
     let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if all.len() >= KEPT {
