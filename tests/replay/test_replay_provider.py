@@ -19,9 +19,9 @@ from deepstrike import (
     RuntimeOptions,
     RuntimeRunner,
     StreamEvent,
-    UnknownSession,
     tool,
 )
+from deepstrike.errors import UnknownSession
 from deepstrike.providers.base import Artefact, Finish, ModelEvent, ToolCall
 from deepstrike.providers.replayed import ReplayProvider
 from deepstrike.providers.scripted import ScriptedProvider

@@ -29,14 +29,12 @@ from deepstrike import (
     DoneEvent,
     InMemorySessionLog,
     RunFailed,
-    SessionBusy,
     TextDelta,
     ToolContext,
     ToolResultEvent,
-    UnknownSession,
     tool,
 )
-from deepstrike.errors import Overloaded
+from deepstrike.errors import Overloaded, SessionBusy, UnknownSession
 from deepstrike.providers.base import Finish, ModelEvent, ModelRequest
 from deepstrike.wire.message import HeadBlock, Usage
 

@@ -9,15 +9,18 @@ import msgspec
 
 from deepstrike.errors import Overloaded, ProviderError, Truncated
 from deepstrike.providers.base import Finish, ModelEvent
+from deepstrike.providers.dialects.chat import NEVER
 from deepstrike.providers.dialects.chat_calls import CallPieces
 from deepstrike.providers.dialects.chat_mend import mend
+from deepstrike.providers.dialects.chat_speech import Speech
 from deepstrike.providers.dialects.chat_usage import read_usage
-from deepstrike.providers.dialects.chat_wire import Choice, Chunk, ContentPart, Delta, decode_chunk, is_given
-from deepstrike.stream import TextDelta, ThinkingDelta
+from deepstrike.providers.dialects.chat_wire import Choice, Chunk, Delta, decode_chunk, is_given
+from deepstrike.providers.faults import ErrorBody
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deepstrike.providers.dialects.chat import Replay
     from deepstrike.providers.faults import Faults
     from deepstrike.wire.message import Usage
 
@@ -43,21 +46,20 @@ _SHOWN_BYTES = 200
 class ChatDecoder:
     """Reads one answer.
 
-    `names` maps wire names of tools back to their own. `reasoning_in_output` says how the service counts. With
-    `expose_reasoning` off no `ThinkingDelta` is made. `faults` makes the exceptions.
+    `names` maps wire names of tools back to their own. `reasoning_in_output` says how the service counts. `faults`
+    makes the exceptions. The rest is as in `Speech`.
     """
 
     __slots__ = (
         "_calls",
         "_damaged",
-        "_expose",
         "_fault",
         "_faults",
         "_finish",
         "_mended",
         "_names",
         "_reasoning_in_output",
-        "_said",
+        "_speech",
         "_usage",
         "done",
     )
@@ -69,18 +71,20 @@ class ChatDecoder:
         *,
         reasoning_in_output: bool = True,
         expose_reasoning: bool = True,
+        split_think: bool = False,
+        replay: Replay = NEVER,
+        source: str = "",
     ) -> None:
         self.done = False
         self._names = names
         self._faults = faults
         self._reasoning_in_output = reasoning_in_output
-        self._expose = expose_reasoning
         self._calls = CallPieces()
         self._damaged = False
         self._fault: ProviderError | None = None
         self._finish: str | None = None
         self._mended = False
-        self._said = False
+        self._speech = Speech(replay, source, expose=expose_reasoning, split_think=split_think)
         self._usage: Usage | None = None
 
     @property
@@ -117,7 +121,8 @@ class ChatDecoder:
             if mended is None:
                 return None
             chunk, body = mended.chunk, mended.payload
-        if not chunk.choices and not is_given(chunk.error):
+        failed = chunk.base_resp is not None and chunk.base_resp.status_code
+        if not chunk.choices and not failed and not is_given(chunk.error):
             return None
         out: list[ModelEvent] = []
         self._chunk(chunk, body, out)
@@ -137,7 +142,8 @@ class ChatDecoder:
                 code="bad_stream",
                 retryable=True,
             )
-        out: list[ModelEvent] = [*self._calls.finish(self._finish == "length", self._names)]
+        out = self._speech.close()
+        out += self._calls.finish(self._finish == "length", self._names)
         if self._usage is not None:
             out.append(self._usage)
         out.append(Finish(self._finish))
@@ -150,59 +156,50 @@ class ChatDecoder:
         return self._finish == "tool_calls" and (self._damaged or self._mended)
 
     def _chunk(self, chunk: Chunk, payload: bytes, out: list[ModelEvent]) -> None:
+        if chunk.error and is_given(chunk.error):  # it says more than the finish reason beside it
+            self._fail(self._faults.stream(payload))
         for choice in chunk.choices or ():
             if not choice.index:  # with n > 1 the other answers are interleaved; only the first is ours
                 self._choice(choice, out)
         if chunk.usage:
             self._count(chunk.usage)
-        if chunk.error and is_given(chunk.error):
-            self._fail(self._faults.stream(payload))
+        if chunk.base_resp is not None or chunk.x_groq is not None:
+            self._beside(chunk)
+
+    def _beside(self, chunk: Chunk) -> None:
+        """What single vendors put next to the answer."""
+        outcome, aside = chunk.base_resp, chunk.x_groq
+        if outcome is not None and outcome.status_code:
+            self._fail(self._faults.told(ErrorBody(outcome.status_msg, code=float(outcome.status_code))))
+        if aside is not None:
+            self._count(aside.usage)
+            if is_given(aside.error):
+                self._fail(self._faults.stream(b'{"error":%b}' % bytes(aside.error)))
 
     def _choice(self, choice: Choice, out: list[ModelEvent]) -> None:
         delta = choice.delta
-        if delta is None and choice.message is not None and not self._said and not self._calls:
-            delta = choice.message  # behind deltas it only repeats them (MiniMax)
         if delta is not None:
             self._delta(delta, out)
+        elif choice.message is not None:
+            self._message(choice.message, out)
         if choice.finish_reason is not None:
             self._end(choice.finish_reason)
         if choice.usage:
             self._count(choice.usage)
 
+    def _message(self, message: Delta, out: list[ModelEvent]) -> None:
+        """A whole answer. Behind deltas it only repeats them (MiniMax): then only calls that they lacked are taken."""
+        if not self._speech.said and not self._calls:
+            self._delta(message, out)
+        elif message.tool_calls and not self._calls:
+            self._calls.add(message.tool_calls)
+
     def _delta(self, delta: Delta, out: list[ModelEvent]) -> None:
-        thinking = delta.reasoning_content or delta.reasoning
-        if thinking:
-            self._think(thinking, out)
-        content = delta.content
-        if content:
-            if isinstance(content, str):
-                self._said = True
-                out.append(TextDelta(content))
-            else:
-                self._parts(content, out)
-        if delta.refusal:
-            self._said = True
-            out.append(TextDelta(delta.refusal))
+        self._speech.take(delta, out)
         if delta.tool_calls:
             self._calls.add(delta.tool_calls)
         if delta.function_call is not None:
             self._calls.add_legacy(delta.function_call)
-
-    def _think(self, text: str, out: list[ModelEvent]) -> None:
-        self._said = True
-        if self._expose:
-            out.append(ThinkingDelta(text))
-
-    def _parts(self, parts: Sequence[ContentPart], out: list[ModelEvent]) -> None:
-        for part in parts:
-            thinking = part.thinking
-            if isinstance(thinking, list):
-                thinking = "".join(piece.text or "" for piece in thinking)
-            if thinking:
-                self._think(thinking, out)
-            if part.text:
-                self._said = True
-                out.append(TextDelta(part.text))
 
     def _end(self, reason: str) -> None:
         if reason in _FAILED:

@@ -8,119 +8,145 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepstrike.providers.dialects.json_text import canonical, canonical_text, quote
+from deepstrike.providers.dialects.chat import NO_IMAGES
+from deepstrike.providers.dialects.chat_ids import wire_id
+from deepstrike.providers.dialects.chat_parts import Carries, readable, result_text, user_message
+from deepstrike.providers.dialects.chat_reasoning import Reasoning
+from deepstrike.providers.dialects.chat_schema import response_format
+from deepstrike.providers.dialects.chat_tools import tools_part, without_refused
+from deepstrike.providers.dialects.json_text import canonical, quote
 from deepstrike.providers.dialects.names import wire_name
-from deepstrike.wire.message import AssistantBlock, CallBlock, File, Image, ResultBlock, Text, UserBlock
+from deepstrike.wire.message import AssistantBlock, CallBlock, Notice, ResultBlock, Text, UserBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from deepstrike.providers.base import ModelRequest
-    from deepstrike.wire.message import Part, ToolSpec, Turn
+    from deepstrike.providers.dialects.base import Asked
+    from deepstrike.providers.dialects.chat import ChatDialect
+    from deepstrike.wire.message import Part, Turn
 
 
-def encode_request(
-    request: ModelRequest, model: str, fields: Mapping[str, object], limit_field: str, limit: int | None
-) -> bytes:
-    """The request body. `fields` are extra top-level fields in wire form, the same on every call with one memo."""
+def encode_request(asked: Asked, dialect: ChatDialect) -> bytes:
+    """The request body. `asked.fields` stand in it as they are, the same on every call with one memo."""
+    request = asked.request
     memo = request.memo
     if not memo.head:
-        memo.head = _head(request, model, fields)
+        memo.head = _head(asked, dialect)
     turns = request.turns
     if memo.turns < len(turns):
-        _append(memo.body, turns[memo.turns :] if memo.turns else turns)
+        _append(asked, dialect, turns[memo.turns :] if memo.turns else turns)
         memo.turns = len(turns)
-    tail = b"]}" if limit is None else b"],%b:%d}" % (quote(limit_field), limit)
+    if asked.limit is None:
+        tail = b"]}"
+    else:
+        reasons = asked.own_address or asked.info.reasoning
+        name = dialect.reasoning_limit_field if reasons else dialect.limit_field
+        tail = b"],%b:%d}" % (quote(name), asked.limit)
     return b"".join((memo.head, memo.body, tail))
 
 
-def _head(request: ModelRequest, model: str, fields: Mapping[str, object]) -> bytes:
+def _head(asked: Asked, dialect: ChatDialect) -> bytes:
     """Everything up to the first turn: fields, tools, system messages."""
-    plain: dict[str, object] = {"model": model, "stream": True, "stream_options": {"include_usage": True}}
-    start = canonical({**plain, **fields})[:-1]
-    tools = b',"tools":[%b]' % b",".join(map(_tool, request.tools)) if request.tools else b""
+    request = asked.request
+    fields: dict[str, object] = {"model": asked.info.id, "stream": True}
+    if dialect.usage_asked:
+        fields["stream_options"] = {"include_usage": True}
+    if request.output is not None and dialect.structured:
+        fields["response_format"] = response_format(request.output)
+    fields.update({**dialect.always, **asked.fields})
+    tools = tools_part(asked)
+    start = canonical(without_refused(fields, asked, dialect, tools=bool(tools)))[:-1]
     systems = [text for text in (request.system_stable, request.system_knowledge) if text]
     messages = b",".join(b'{"role":"system","content":%b}' % quote(text) for text in systems)
     return b'%b%b,"messages":[%b' % (start, tools, messages + b"," if messages and request.turns else messages)
 
 
-def _tool(tool: ToolSpec) -> bytes:
-    return b'{"type":"function","function":{"name":%b,"description":%b,"parameters":%b}}' % (
-        quote(wire_name(tool.name)),
-        quote(tool.description),
-        canonical_text(tool.parameters),
-    )
-
-
-def _append(body: bytearray, turns: Sequence[Turn]) -> None:
-    """Add the messages of `turns`. Results of one reply always come together, so a group never spans two requests."""
-    messages: list[bytes] = []
-    pictures: list[Part] = []
-    for turn in turns:
-        if isinstance(turn, ResultBlock):
-            messages.append(_result(turn))
-            pictures.extend(part for part in turn.parts if not isinstance(part, Text))
-            continue
-        if pictures:
-            messages.append(_user(pictures))
-            pictures = []
-        if isinstance(turn, UserBlock):
-            messages.append(_user(turn.parts))
-        elif (message := _assistant(turn)) is not None:
-            messages.append(message)
-    if pictures:
-        messages.append(_user(pictures))
+def _append(asked: Asked, dialect: ChatDialect, turns: Sequence[Turn]) -> None:
+    """Add the messages of `turns` to the memo, and what is to be told of them."""
+    memo = asked.request.memo
+    writer = _Writer(asked, dialect)
+    messages = writer.messages(turns)
     if messages:
-        if body:
-            body += b","
-        body += b",".join(messages)
+        if memo.body:
+            memo.body += b","
+        memo.body += b",".join(messages)
+    memo.notices += writer.notices()
 
 
-def _result(block: ResultBlock) -> bytes:
-    """One tool message. The role takes text only: images and files follow in a user message behind the group."""
-    texts = [part.text for part in block.parts if isinstance(part, Text)]
-    if len(texts) < len(block.parts):
-        texts.append(f"[the attachments of {block.name} follow]")
-    return b'{"role":"tool","tool_call_id":%b,"content":%b}' % (quote(block.call_id), quote("\n".join(texts)))
+class _Writer:
+    """Turns → messages. Results of one reply always come together, so a group never spans two requests."""
 
+    def __init__(self, asked: Asked, dialect: ChatDialect) -> None:
+        self._dialect = dialect
+        self._model = asked.info.id
+        self._carries = Carries(dialect.images and NO_IMAGES not in asked.info.traits, dialect.files)
+        self._ids: dict[str, str] = {}
+        self._reasoning = Reasoning(asked, dialect.replay_for(asked))
+        self._left_out = 0
 
-def _user(parts: Sequence[Part]) -> bytes:
-    texts = [part.text for part in parts if isinstance(part, Text)]
-    if len(texts) == len(parts):
-        return b'{"role":"user","content":%b}' % quote("\n".join(texts))
-    return b'{"role":"user","content":[%b]}' % b",".join(map(_part, parts))
+    def messages(self, turns: Sequence[Turn]) -> list[bytes]:
+        messages: list[bytes] = []
+        attached: list[Part] = []
+        for turn in turns:
+            if isinstance(turn, ResultBlock):
+                messages.append(self._result(turn))
+                attached.extend(part for part in self._readable(turn.parts) if not isinstance(part, Text))
+                continue
+            if attached:
+                messages.append(user_message(attached))
+                attached = []
+            if isinstance(turn, UserBlock):
+                self._count(turn.parts)
+                messages.append(user_message(self._readable(turn.parts)))
+            elif (message := self._assistant(turn)) is not None:
+                messages.append(message)
+        if attached:
+            messages.append(user_message(attached))
+        return messages
 
+    def notices(self) -> list[Notice]:
+        """What was left out of these turns."""
+        found = self._reasoning.notices()
+        if self._left_out:
+            found.append(
+                Notice(
+                    "attachment_dropped", f"{self._left_out} images or files were not sent: {self._model} takes none"
+                )
+            )
+        return found
 
-def _part(part: Part) -> bytes:
-    if isinstance(part, Text):
-        return b'{"type":"text","text":%b}' % quote(part.text)
-    if isinstance(part, Image):
-        return b'{"type":"image_url","image_url":{"url":%b}}' % quote(part.url or _data_url(part))
-    name = quote(part.name or "file")
-    return b'{"type":"file","file":{"filename":%b,"file_data":%b}}' % (name, quote(_data_url(part)))
+    def _readable(self, parts: Sequence[Part]) -> list[Part]:
+        return readable(parts, self._carries)
 
+    def _count(self, parts: Sequence[Part]) -> None:
+        self._left_out += sum(not self._carries.takes(part) for part in parts)
 
-def _data_url(part: Image | File) -> str:
-    return f"data:{part.media_type};base64,{part.data}"
+    def _result(self, block: ResultBlock) -> bytes:
+        self._count(block.parts)
+        call_id = quote(
+            self._ids.get(block.call_id) or wire_id(block.call_id, wire_name(block.name), self._dialect.ids)
+        )
+        content = result_text(block.name, self._readable(block.parts))
+        return b'{"role":"tool","tool_call_id":%b,"content":%b}' % (call_id, content)
 
+    def _assistant(self, block: AssistantBlock) -> bytes | None:
+        """Text, reasoning where the service wants it back, and calls. None for neither text nor calls: services refuse
+        such a message."""
+        self._reasoning.check(block)
+        text = "".join(part.text for part in block.parts if isinstance(part, Text))
+        calls = [self._call(part) for part in block.parts if isinstance(part, CallBlock)]
+        if not text and not calls:
+            return None
+        text = self._reasoning.opening(block) + text
+        content = quote(text) if text or self._dialect.empty_content else b"null"
+        called = b',"tool_calls":[%b]' % b",".join(calls) if calls else b""
+        return b'{"role":"assistant","content":%b%b%b}' % (content, self._reasoning.fields(block), called)
 
-def _assistant(block: AssistantBlock) -> bytes | None:
-    """Text and calls; thinking is not sent back. None for a block with neither, which services refuse."""
-    text, calls = "", []
-    for part in block.parts:
-        if isinstance(part, CallBlock):
-            calls.append(_call(part))
-        elif isinstance(part, Text):
-            text += part.text
-    if not calls:
-        return b'{"role":"assistant","content":%b}' % quote(text) if text else None
-    content = quote(text) if text else b"null"
-    return b'{"role":"assistant","content":%b,"tool_calls":[%b]}' % (content, b",".join(calls))
-
-
-def _call(call: CallBlock) -> bytes:
-    return b'{"id":%b,"type":"function","function":{"name":%b,"arguments":%b}}' % (
-        quote(call.id),
-        quote(wire_name(call.name)),
-        quote(call.args_text),
-    )
+    def _call(self, call: CallBlock) -> bytes:
+        name = wire_name(call.name)
+        self._ids[call.id] = wire_id(call.id, name, self._dialect.ids)
+        return b'{"id":%b,"type":"function","function":{"name":%b,"arguments":%b}}' % (
+            quote(self._ids[call.id]),
+            quote(name),
+            quote(call.args_text),
+        )

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from deepstrike.providers.dialects.chat_wire import ABSENT, CallDelta, Choice, Chunk, ContentPart, Delta, Function
+from deepstrike.providers.dialects.chat_wire import (
+    ABSENT,
+    Aside,
+    CallDelta,
+    Choice,
+    Chunk,
+    ContentPart,
+    Delta,
+    Function,
+    Outcome,
+)
 from deepstrike.text import well_formed
 
 if TYPE_CHECKING:
@@ -64,7 +74,21 @@ def _encode(value: object) -> bytes:
 
 def _chunk(fields: Mapping[str, object]) -> Chunk:
     choices = [_choice(_object(item)) for item in _list(fields.get("choices"))]
-    return Chunk(choices, _raw(fields, "usage"), _raw(fields, "error"))
+    return Chunk(
+        choices,
+        _raw(fields, "usage"),
+        _raw(fields, "error"),
+        _outcome(_object(fields.get("base_resp"))),
+        _aside(_object(fields.get("x_groq"))),
+    )
+
+
+def _outcome(fields: Mapping[str, object]) -> Outcome:
+    return Outcome(_whole(fields.get("status_code")), _text(fields.get("status_msg")))
+
+
+def _aside(fields: Mapping[str, object]) -> Aside:
+    return Aside(_raw(fields, "usage"), _raw(fields, "error"))
 
 
 def _choice(fields: Mapping[str, object]) -> Choice:
@@ -85,6 +109,7 @@ def _delta(value: object) -> Delta | None:
         content=[_part(item) for item in content] if isinstance(content, list) else _text(content),
         reasoning_content=_text(value.get("reasoning_content")),
         reasoning=_text(value.get("reasoning")),
+        reasoning_details=_raw(value, "reasoning_details"),
         refusal=_text(value.get("refusal")),
         tool_calls=[_call(item) for item in _list(value.get("tool_calls")) if isinstance(item, dict)],
         function_call=_function(value.get("function_call")),

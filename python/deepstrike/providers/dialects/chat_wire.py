@@ -37,11 +37,13 @@ class ContentPart(msgspec.Struct, gc=False):
 
 
 class Delta(msgspec.Struct, gc=False):
-    """What a chunk adds. `reasoning_content` and `reasoning` are two names of one thing."""
+    """What a chunk adds. `reasoning_content` and `reasoning` are two names of one thing, which `reasoning_details`
+    repeat in a form that can go back."""
 
     content: str | list[ContentPart] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: msgspec.Raw = ABSENT
     refusal: str | None = None
     tool_calls: list[CallDelta] | None = None
     function_call: Function | None = None
@@ -57,12 +59,28 @@ class Choice(msgspec.Struct, gc=False):
     usage: msgspec.Raw = ABSENT
 
 
+class Outcome(msgspec.Struct, gc=False):
+    """`base_resp`: how MiniMax says that it failed, zero for well."""
+
+    status_code: int | None = None
+    status_msg: str | None = None
+
+
+class Aside(msgspec.Struct, gc=False):
+    """`x_groq`: what Groq tells beside the answer."""
+
+    usage: msgspec.Raw = ABSENT
+    error: msgspec.Raw = ABSENT
+
+
 class Chunk(msgspec.Struct, gc=False):
     """One event of the stream, or the whole answer."""
 
     choices: list[Choice] | None = None
     usage: msgspec.Raw = ABSENT
     error: msgspec.Raw = ABSENT
+    base_resp: Outcome | None = None
+    x_groq: Aside | None = None
 
 
 class InputDetails(msgspec.Struct, gc=False):
