@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from deepstrike.providers.base import Memo, ModelEvent, ModelInfo, ModelRequest, OutputSchema
 from deepstrike.providers.dialects.base import Asked
-from deepstrike.providers.dialects.messages import MessagesDialect
-from deepstrike.providers.dialects.messages_decode import MessagesDecoder
+from deepstrike.providers.dialects.messages.decode import MessagesDecoder
+from deepstrike.providers.dialects.messages.dialect import MessagesDialect
 from deepstrike.providers.dialects.sse import SseReader
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask

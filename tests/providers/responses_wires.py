@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wires import Said, put_together
 
-from deepstrike.providers.dialects.responses_decode import ResponsesDecoder
+from deepstrike.providers.dialects.responses.decode import ResponsesDecoder
 from deepstrike.providers.dialects.sse import SseReader
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.openai import OPENAI_RESPONSES

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepstrike.providers.base import Memo, ModelInfo, OutputSchema
-from deepstrike.providers.dialects.messages import MessagesDialect
-from deepstrike.providers.dialects.messages_content import wire_id
+from deepstrike.providers.dialects.messages.content import wire_id
+from deepstrike.providers.dialects.messages.dialect import MessagesDialect
 from deepstrike.wire.message import (
     AssistantBlock,
     AssistantPart,

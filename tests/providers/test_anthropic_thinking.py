@@ -10,7 +10,7 @@ from anthropic_wire import SOURCE, ask_for, body_of
 
 from deepstrike.errors import ConfigError
 from deepstrike.providers.anthropic import ANTHROPIC, AnthropicProvider
-from deepstrike.providers.dialects.messages import MessagesDialect
+from deepstrike.providers.dialects.messages.dialect import MessagesDialect
 from deepstrike.providers.dialects.names import wire_name
 from deepstrike.providers.extensions import wire_fields
 from deepstrike.providers.models import lookup

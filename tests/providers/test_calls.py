@@ -22,7 +22,7 @@ from deepstrike.errors import (
     Unreachable,
 )
 from deepstrike.providers.base import Finish, ModelEvent
-from deepstrike.providers.dialects.chat_decode import ChatDecoder
+from deepstrike.providers.dialects.chat.decode import ChatDecoder
 from deepstrike.providers.dialects.sse import SseReader
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask

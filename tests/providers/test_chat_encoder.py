@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deepstrike.providers.base import Memo, ModelInfo, ModelRequest
 from deepstrike.providers.dialects.base import Asked
-from deepstrike.providers.dialects.chat import ChatDialect
+from deepstrike.providers.dialects.chat.dialect import ChatDialect
 from deepstrike.providers.dialects.names import names_back, wire_name
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask

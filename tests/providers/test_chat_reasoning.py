@@ -10,8 +10,8 @@ from wires import decode_pieces, event, stream
 
 from deepstrike.providers.base import Artefact, Finish, Memo, ModelEvent, ModelInfo, ModelRequest
 from deepstrike.providers.dialects.base import Asked
-from deepstrike.providers.dialects.chat import FORGETS_REASONING, ChatDialect, Replay
-from deepstrike.providers.dialects.chat_decode import ChatDecoder
+from deepstrike.providers.dialects.chat.decode import ChatDecoder
+from deepstrike.providers.dialects.chat.dialect import FORGETS_REASONING, ChatDialect, Replay
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
 from deepstrike.stream import TextDelta, ThinkingDelta
@@ -20,7 +20,7 @@ from deepstrike.wire.message import AssistantBlock, CallBlock, Notice, Opaque, R
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deepstrike.providers.dialects.chat import Turns
+    from deepstrike.providers.dialects.chat.dialect import Turns
     from deepstrike.wire.message import AssistantPart, Turn
 
 FAULTS = Faults(Mask([]))

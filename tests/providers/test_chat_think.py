@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from wires import Said, decode_pieces, event, put_together, stream
 
-from deepstrike.providers.dialects.chat_decode import ChatDecoder
-from deepstrike.providers.dialects.chat_think import ThinkSplitter
+from deepstrike.providers.dialects.chat.decode import ChatDecoder
+from deepstrike.providers.dialects.chat.think import ThinkSplitter
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
 

@@ -11,7 +11,7 @@ from wires import Said, put_together
 
 from deepstrike.errors import BadRequest, Overloaded, ProviderError, QuotaExhausted, Truncated
 from deepstrike.providers.base import Artefact, Finish, ToolCall
-from deepstrike.providers.dialects.gemini import GeminiDialect
+from deepstrike.providers.dialects.gemini.dialect import GeminiDialect
 from deepstrike.stream import TextDelta, ThinkingDelta
 from deepstrike.wire.message import Notice, ToolSpec, Usage
 

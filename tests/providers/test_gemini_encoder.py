@@ -9,7 +9,7 @@ import pytest
 from gemini_ollama_wires import asked
 
 from deepstrike.providers.base import Memo, OutputSchema
-from deepstrike.providers.dialects.gemini import GeminiDialect
+from deepstrike.providers.dialects.gemini.dialect import GeminiDialect
 from deepstrike.providers.extensions import wire_fields
 from deepstrike.providers.gemini import FIELDS
 from deepstrike.wire.message import (

@@ -9,7 +9,7 @@ import pytest
 from gemini_ollama_wires import asked, events_of
 
 from deepstrike.providers.base import Finish
-from deepstrike.providers.dialects.ollama import OllamaDialect
+from deepstrike.providers.dialects.ollama.dialect import OllamaDialect
 from deepstrike.wire.message import AssistantBlock, Notice, Text, ToolSpec, Usage, UserBlock
 
 if TYPE_CHECKING:

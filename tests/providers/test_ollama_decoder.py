@@ -16,7 +16,7 @@ from deepstrike.errors import Overloaded, ProviderError, Truncated, Unreachable
 from deepstrike.providers.base import Artefact, Finish, ToolCall
 from deepstrike.providers.dialects.names import wire_name
 from deepstrike.providers.dialects.ndjson import LineReader
-from deepstrike.providers.dialects.ollama import OllamaDialect
+from deepstrike.providers.dialects.ollama.dialect import OllamaDialect
 from deepstrike.stream import TextDelta
 from deepstrike.wire.message import ToolSpec, Usage
 

@@ -10,7 +10,7 @@ from gemini_ollama_wires import asked
 
 from deepstrike.providers.base import Memo, OutputSchema
 from deepstrike.providers.dialects.names import wire_name
-from deepstrike.providers.dialects.ollama import OllamaDialect
+from deepstrike.providers.dialects.ollama.dialect import OllamaDialect
 from deepstrike.providers.extensions import wire_fields
 from deepstrike.providers.ollama import FIELDS
 from deepstrike.wire.message import (

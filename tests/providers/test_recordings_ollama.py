@@ -12,7 +12,7 @@ from wires import collect, listen, put_together
 
 from deepstrike.errors import ProviderError, Unauthorized
 from deepstrike.providers.base import ModelEvent, ModelRequest, ToolCall
-from deepstrike.providers.dialects.ollama import OllamaDialect
+from deepstrike.providers.dialects.ollama.dialect import OllamaDialect
 from deepstrike.providers.ollama import OllamaProvider
 from deepstrike.providers.retry import RetryConfig
 from deepstrike.providers.transport.breaker import CircuitBreaker

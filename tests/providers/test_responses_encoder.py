@@ -25,8 +25,8 @@ from responses_wires import (
 
 from deepstrike.providers.base import Artefact, Finish, Memo, ModelInfo, ModelRequest, OutputSchema, ToolCall
 from deepstrike.providers.dialects.base import Asked
-from deepstrike.providers.dialects.responses import BREAKPOINTS, ResponsesDialect
-from deepstrike.providers.dialects.responses_strict import is_strict
+from deepstrike.providers.dialects.responses.dialect import BREAKPOINTS, ResponsesDialect
+from deepstrike.providers.dialects.strict import is_strict
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
 from deepstrike.stream import TextDelta, ThinkingDelta

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.errors import Truncated, Unreachable
 from deepstrike.providers.base import Finish, ModelEvent, ModelRequest, ToolCall
-from deepstrike.providers.dialects.chat_decode import ChatDecoder
+from deepstrike.providers.dialects.chat.decode import ChatDecoder
 from deepstrike.providers.dialects.sse import SseReader
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask

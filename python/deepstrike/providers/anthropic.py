@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 
 from deepstrike.errors import QuotaExhausted
 from deepstrike.providers.base import Finish
-from deepstrike.providers.dialects.messages import MessagesDialect
-from deepstrike.providers.dialects.messages_fields import MESSAGES_FIELDS, check, clashing
-from deepstrike.providers.dialects.messages_pause import PAUSED, Paused
-from deepstrike.providers.dialects.messages_thinking import BINDING_BETA
+from deepstrike.providers.dialects.messages.dialect import MessagesDialect
+from deepstrike.providers.dialects.messages.fields import MESSAGES_FIELDS, check, clashing
+from deepstrike.providers.dialects.messages.pause import PAUSED, Paused
+from deepstrike.providers.dialects.messages.thinking import BINDING_BETA
 from deepstrike.providers.faults import Words
 from deepstrike.providers.models import lookup
 from deepstrike.providers.profile import Profile

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.errors import BadRequest, ConfigError
 from deepstrike.providers import access
-from deepstrike.providers.dialects.chat import ChatDialect
+from deepstrike.providers.dialects.chat.dialect import ChatDialect
 from deepstrike.providers.service import ServiceProvider
 from deepstrike.providers.settings import shown
 from deepstrike.providers.tables.servers import GENERIC, HOSTS, SERVERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepstrike.providers.dialects.chat import ChatDialect, Replay
+from deepstrike.providers.dialects.chat.dialect import ChatDialect, Replay
 from deepstrike.providers.extensions import COMPATIBLE_FIELDS, Field, switch
 from deepstrike.providers.profile import Profile
 from deepstrike.providers.service import ServiceProvider

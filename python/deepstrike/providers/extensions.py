@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXTRA_BODY = "extra_body"
 # Sampling fields that reasoning models take only while they do not reason.
 _SAMPLING = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty", "logit_bias"})
-_RESERVED = frozenset({"contents", "input", "messages", "model", "stream", "stream_options", "tools"})
+_RESERVED = frozenset({"contents", "input", "messages", "model", "stream", "stream_options", "system", "tools"})
 
 
 @dataclass(frozen=True, slots=True)

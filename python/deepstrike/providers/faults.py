@@ -37,6 +37,7 @@ _OVERFLOW_TEXTS = (
     "exceeded model token limit",
     "input token count exceeds",
     "exceeds the available context size",
+    "exceed context limit",
 )
 _BY_CODE: dict[str, type[ProviderError]] = {
     "insufficient_quota": QuotaExhausted,

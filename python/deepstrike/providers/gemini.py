@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from deepstrike.errors import BadRequest, ContextOverflow, Overloaded, QuotaExhausted, RateLimited, Unauthorized
-from deepstrike.providers.dialects.gemini import GeminiDialect
+from deepstrike.providers.dialects.gemini.dialect import GeminiDialect
 from deepstrike.providers.dialects.names import wire_name
 from deepstrike.providers.extensions import CHAT_FIELDS, FLAG, NUMBER, TEXT, WHOLE, Field
 from deepstrike.providers.faults import Words
@@ -165,7 +165,7 @@ class GeminiProvider(ServiceProvider):
             signed = False
 
     def _unsign(self, request: ModelRequest) -> None:
-        from deepstrike.providers.dialects.gemini_turns import unsign
+        from deepstrike.providers.dialects.gemini.turns import unsign
 
         unsign(self._asked(request))
 

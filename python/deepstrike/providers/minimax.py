@@ -13,7 +13,7 @@ from deepstrike.errors import (
     RateLimited,
     Unauthorized,
 )
-from deepstrike.providers.dialects.chat import ChatDialect, Replay
+from deepstrike.providers.dialects.chat.dialect import ChatDialect, Replay
 from deepstrike.providers.extensions import COMPATIBLE_FIELDS, FLAG, Field, switch
 from deepstrike.providers.faults import Words
 from deepstrike.providers.profile import Profile

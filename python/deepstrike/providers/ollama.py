@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ContextOverflow
-from deepstrike.providers.dialects.ollama import OllamaDialect
+from deepstrike.providers.dialects.ollama.dialect import OllamaDialect
 from deepstrike.providers.extensions import CHAT_FIELDS, FLAG, NUMBER, TABLE, TEXT, WHOLE, Field
 from deepstrike.providers.faults import Words
 from deepstrike.providers.profile import Profile

@@ -11,8 +11,8 @@ import msgspec
 
 from deepstrike.errors import BadRequest, ConfigError
 from deepstrike.providers import access
-from deepstrike.providers.dialects.chat import ChatDialect
-from deepstrike.providers.dialects.responses import ResponsesDialect
+from deepstrike.providers.dialects.chat.dialect import ChatDialect
+from deepstrike.providers.dialects.responses.dialect import ResponsesDialect
 from deepstrike.providers.extensions import CHAT_FIELDS, FLAG, TABLE, TEXT, Field, merged
 from deepstrike.providers.faults import Words
 from deepstrike.providers.models import lookup
@@ -226,7 +226,7 @@ def _profile(api: Api, model: str, base_url: str | None) -> Profile:
 
 def _forget_reasoning(request: ModelRequest) -> bool:
     """Encode the history again without reasoning and item ids; False if there was none in it."""
-    from deepstrike.providers.dialects.responses_encode import append_turns
+    from deepstrike.providers.dialects.responses.encode import append_turns
 
     memo = request.memo
     before = bytes(memo.body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import RateLimited
-from deepstrike.providers.dialects.chat import ChatDialect, Replay
+from deepstrike.providers.dialects.chat.dialect import ChatDialect, Replay
 from deepstrike.providers.extensions import COMPATIBLE_FIELDS, FLAG, NUMBER, WHOLE
 from deepstrike.providers.faults import Words
 from deepstrike.providers.profile import Profile

@@ -10,7 +10,7 @@ days); at other times half of it is charged, which a row cannot say.
 from __future__ import annotations
 
 from deepstrike.providers.base import ModelInfo
-from deepstrike.providers.dialects.chat import FORGETS_REASONING, NO_IMAGES, NO_TOOLS
+from deepstrike.providers.dialects.chat.dialect import FORGETS_REASONING, NO_IMAGES, NO_TOOLS
 from deepstrike.wire.policy import Price
 
 _WINDOW = 1_048_565

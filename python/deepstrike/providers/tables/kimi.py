@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepstrike.providers.base import ModelInfo
-from deepstrike.providers.dialects.chat import TAKES_REQUIRED
+from deepstrike.providers.dialects.chat.dialect import TAKES_REQUIRED
 from deepstrike.wire.policy import Price
 
 if TYPE_CHECKING:

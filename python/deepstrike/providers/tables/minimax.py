@@ -8,7 +8,7 @@ cannot say); M2.7 by a table of 2026-04-21 that quotes the vendor's price page. 
 from __future__ import annotations
 
 from deepstrike.providers.base import ModelInfo
-from deepstrike.providers.dialects.chat import NO_IMAGES
+from deepstrike.providers.dialects.chat.dialect import NO_IMAGES
 from deepstrike.wire.policy import Price
 
 _M2_WINDOW = 204_800

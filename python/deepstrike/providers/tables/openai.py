@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 from deepstrike.providers.base import ModelInfo
-from deepstrike.providers.dialects.responses import BREAKPOINTS
+from deepstrike.providers.dialects.responses.dialect import BREAKPOINTS
 from deepstrike.wire.policy import Price
 
 CHAT: Final = "chat"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.errors import BadRequest, ContextOverflow, Overloaded, QuotaExhausted, RateLimited, Unauthorized
 from deepstrike.providers.deepseek import DEEPSEEK
-from deepstrike.providers.dialects.chat import NEVER, ChatDialect, IdForm, Replay
+from deepstrike.providers.dialects.chat.dialect import NEVER, ChatDialect, IdForm, Replay
 from deepstrike.providers.extensions import CHAT_FIELDS, COMPATIBLE_FIELDS, NUMBER, TABLE, WHOLE, Field, switch
 from deepstrike.providers.faults import Words
 from deepstrike.providers.kimi import KIMI
