@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench import resumed
 from bench.clocks import cpu_us
 from bench.subject import Scripted, runner, said_by
 from deepstrike import InMemorySessionLog
@@ -94,6 +95,7 @@ CASES = {
     "sqlite_1000": turn_of(SqliteSessionLog, 1_000),
     "file_100": turn_of(FileSessionLog, 100),
     "file_1000": turn_of(FileSessionLog, 1_000),
+    **resumed.CASES,
 }
 
 

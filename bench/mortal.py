@@ -13,9 +13,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 GOAL = "Write to Ann, Bob and Eve."
 SAID = "All sent."
@@ -149,9 +151,8 @@ async def openai_agents(mortal: Mortal) -> str:
             output = [asked(name) for name in names] or [said(SAID)]
             return ModelResponse(output=output, usage=Usage(), response_id=None)
 
-        async def stream_response(self, *_: object, **__: object) -> AsyncIterator[object]:
+        def stream_response(self, *_: object, **__: object) -> AsyncIterator[object]:
             raise NotImplementedError
-            yield
 
     @function_tool  # type: ignore[untyped-decorator]
     def send(to: str) -> str:

@@ -1,7 +1,7 @@
 """`python -m bench.peers_durability [PYTHON OF THE PEERS]`: kill each contestant, have it go on, count what came of it.
 
-A contestant is a process that sends three letters (`bench/mortal.py`). It is killed at every place, and at random moments
-of its work; then a new process goes on from what it left. Peers whose packages are missing are left out.
+A contestant is a process that sends three letters (`bench/mortal.py`). It is killed at every place, and at random
+moments of its work; then a new process goes on from what it left. Peers whose packages are missing are left out.
 """
 
 from __future__ import annotations

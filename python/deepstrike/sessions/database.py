@@ -43,20 +43,22 @@ _LAYOUT: Final = (
 
 
 class Database:
-    """Opened when it is first worked with, and again in a forked child.
+    """Opened when it is first worked with, again in a forked child, and again where another file has taken its place.
 
-    `flushed`: every commit is flushed to the disk. Work on an idle connection may be done where the caller is, between
-    `enter` and `leave`; it does not wait for other processes then. All other work is done in a thread and waits up to
-    `BUSY_MS`.
+    `flushed`: every commit is flushed to the disk. `changes` counts how often the file was another than before. Work on
+    an idle connection may be done where the caller is, between `enter` and `leave`, and does not wait for others then.
+    All other work is done in a thread and waits up to `BUSY_MS`.
     """
 
-    __slots__ = ("__weakref__", "_connection", "_flushed", "_path", "lane")
+    __slots__ = ("__weakref__", "_connection", "_file", "_flushed", "_path", "changes", "lane")
 
     def __init__(self, path: Path, *, flushed: bool) -> None:
         self.lane = Lane()
         self._path = path
         self._flushed = flushed
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self.changes = 0
         _databases.add(self)
 
     def enter(self) -> sqlite3.Connection | None:
@@ -67,6 +69,10 @@ class Database:
         if connection is None:
             self.lane.leave()
         return connection
+
+    def in_place(self, changes: int) -> bool:
+        """Whether the file is still the one that it was at so many changes."""
+        return self.changes == changes and _identity(self._path) == self._file
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do `work` in a thread when its turn has come. Raises `SessionError` for what SQLite raises."""
@@ -101,8 +107,12 @@ class Database:
 
     def _patiently(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
+            if self._connection is not None and _identity(self._path) != self._file:
+                self.close()  # it is open on a file that was removed: what stands in its place counts
+                self.changes += 1
             if self._connection is None:
                 self._connection = _connect(self._path, flushed=self._flushed)
+                self._file = _identity(self._path)
             self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
             try:
                 return work(self._connection)
@@ -157,6 +167,15 @@ def told(path: Path, error: sqlite3.Error | UnicodeError) -> SessionError:
             retryable=True,
         )
     return SessionError(f"{path}: {error}; check the file and its folder", code="log_io")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file stands at `path`, None where there is none. Opens nothing."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _connect(path: Path, *, flushed: bool) -> sqlite3.Connection:

@@ -12,7 +12,7 @@ from deepstrike.sessions.disk import BINARY, flush, flush_folder, remove, write_
 from deepstrike.sessions.frame import seed
 from deepstrike.sessions.layout import head_line, pack_batch
 from deepstrike.sessions.log_file import Known, damage_in, read_file
-from deepstrike.sessions.refusals import failed, moved_on, other_seq
+from deepstrike.sessions.refusals import failed, moved_on, other_seq, removed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,11 +117,7 @@ class OwnedFile:
     def _require_untouched(self) -> None:
         status = os.fstat(self._descriptor)
         if status.st_nlink == 0:
-            raise SessionError(
-                f"{self._path}, the log of session {self.session_id!r}, was removed while a run was live on it; "
-                "nothing more can be kept of this run",
-                code="log_io",
-            )
+            raise removed(self.session_id, self._path)
         if status.st_size != self._end:
             raise moved_on(self.session_id)
 

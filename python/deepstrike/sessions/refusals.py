@@ -49,6 +49,15 @@ def moved_on(session_id: str) -> StaleWriter:
     )
 
 
+def removed(session_id: str, path: Path) -> SessionError:
+    """What was appended to is not there any more."""
+    return SessionError(
+        f"{path}, which holds session {session_id!r}, was removed while a run was live on it; "
+        "nothing more can be kept of this run",
+        code="log_io",
+    )
+
+
 def damaged(session_id: str, seq: int, reason: str, place: str = "") -> CorruptLog:
     """Record `seq` does not fit; `place` says where it stands."""
     where = f" ({place})" if place else ""

@@ -30,6 +30,7 @@ from deepstrike.sessions.refusals import (
     live,
     not_the_owner,
     other_seq,
+    removed,
     unknown_blob,
     unknown_session,
 )
@@ -44,6 +45,8 @@ _logger = logging.getLogger("deepstrike")
 
 SMALL: Final = 1 << 18
 """A batch of at most so many bytes is handed to the operating system where the caller is."""
+LOOK_EVERY: Final = 8
+"""After so many batches it is looked whether the file is still there; each time would cost a tenth of an append."""
 SETTLE_BYTES: Final = 1 << 23
 """After about so much was written, the write-ahead log is moved to its place."""
 _PAGES: Final = 4096
@@ -53,13 +56,17 @@ _LONGEST: Final = (1 << 31) - 1
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """A session in the hands of an owner in this process. `tail` is None until its first record."""
+    """A session in the hands of an owner in this process. `tail` is None until its first record.
+
+    `changes` are those of the database when it was acquired, `appended` counts its batches since.
+    """
 
     session_id: str
     owner: str
     lock: SessionLock
+    changes: int
     tail: rows.Tail | None
-    appended: bool = False
+    appended: int = 0
 
     @property
     def next_seq(self) -> int:
@@ -77,7 +84,8 @@ class SqliteSessionLog:
     process is refused, a crashed one's lock is free at once. Anybody may read meanwhile. A batch is one transaction, so
     there is no torn tail; damage is found by the checksums when records are read, and is `CorruptLog`. The files are
     readable by their user alone. Bytes of deleted sessions are overwritten. After a fork the child has no session: its
-    parent's stay the parent's. Keep the file on a local disk.
+    parent's stay the parent's. A file that is removed under a live run is missed some batches later. Keep it on a local
+    disk.
 
     Raises `ConfigError` where `path` is a folder or no path, or `durability` another word, `SessionError` with code
     `disk_full`, `log_busy` (another program has kept the file locked for 10 s), `log_io`, `no_lock` or `newer_format`.
@@ -128,7 +136,7 @@ class SqliteSessionLog:
             raise
         with self._guard:
             owner = f"owner-{os.getpid()}-{next(self._tokens)}"
-            self._held[session_id] = _Held(session_id, owner, lock, tail)
+            self._held[session_id] = _Held(session_id, owner, lock, self._writer.changes, tail)
             return owner
 
     async def release(self, session_id: str, owner: str) -> None:
@@ -138,6 +146,7 @@ class SqliteSessionLog:
             return
         try:
             if held.appended:
+                self._require_file(held)
                 await self._writer.run(partial(self._seal, held))
         except SessionError:
             _logger.warning("session %r: where it ends could not be noted", session_id, exc_info=True)
@@ -149,6 +158,8 @@ class SqliteSessionLog:
         held = self._held.get(session_id)
         if held is None or held.owner != owner:
             raise not_the_owner(session_id, owner)
+        if held.appended % LOOK_EVERY == 0:
+            self._require_file(held)
         size = sum(map(len, records))
         if size <= SMALL and held.tail is not None and not self._flushed:
             connection = self._writer.enter()
@@ -206,6 +217,9 @@ class SqliteSessionLog:
 
     async def put_blob(self, session_id: str, data: bytes) -> str:
         """See `SessionLog.put_blob`. The same bytes are kept once in a session."""
+        held = self._held.get(session_id)
+        if held is not None:
+            self._require_file(held)
         kept = bytes(data)
         return await self._writer.run(lambda connection: _put_blob(connection, session_id, kept))
 
@@ -226,6 +240,11 @@ class SqliteSessionLog:
         Blocks, at most for a second where somebody still works with it: then it stays open.
         """
         _close(self._reader, self._writer)
+
+    def _require_file(self, held: _Held) -> None:
+        """SQLite would go on writing to a file that was removed, and nobody would find that again."""
+        if not self._writer.in_place(held.changes):
+            raise removed(held.session_id, self._path)
 
     # What follows blocks; it runs in threads of the lanes, or where it is short.
 
@@ -262,8 +281,10 @@ class SqliteSessionLog:
             raise not_the_owner(held.session_id, held.owner)
         if expected_seq != held.next_seq:
             raise other_seq(held.session_id, expected_seq, held.next_seq)
+        if self._writer.changes != held.changes:
+            raise removed(held.session_id, self._path)
         if records:
-            held.appended = True
+            held.appended += 1
             if held.tail is None:
                 held.tail = rows.begin(connection, held.session_id, records)
             else:
