@@ -4,8 +4,8 @@
     async def test_my_plane(check: PlaneCheck) -> None:
         await check.run(make_sample)
 
-or all at once: `await check_plane(make_sample)`. A `Sample` is a new plane with calls to try on it; a check whose call is
-not in the sample is passed over.
+or all at once: `await check_plane(make_sample)`. A `Sample` is a new plane with calls to try on it; a check whose
+call is not in the sample is passed over.
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deepstrike.execution.base import ExecutionPlane, Invocation
 from deepstrike.execution.closing import close
 from deepstrike.tools.context import ToolContext
 from deepstrike.wire.message import Err, Ok, Text, ToolResult
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Call(NamedTuple):
@@ -34,8 +31,8 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A plane, and calls of its tools: one that works, and where there are such tools one that is refused by the schema,
-    one that fails, one that waits for ever (an async tool or a process, not a thread) and says so by a delta before it
+    """A plane, and calls of its tools: one that works, and where there are such tools one that the schema refuses, one
+    that fails, one that waits for ever (an async tool or a process, not a thread) and says so by a delta before it
     does, one that runs into its tool's own `timeout_ms`, and one whose result is longer than 16 MiB. `ends_calls` says
     that closing the plane ends the calls under way, because they run in what it has opened.
     """
@@ -260,7 +257,7 @@ async def _a_long_result_is_bounded(sample: Sample) -> None:
 @_check
 async def _calls_run_side_by_side_and_do_not_mix(sample: Sample) -> None:
     alone = await _execute(sample.plane, sample.works)
-    found = await asyncio.gather(*(_execute(sample.plane, sample.works) for _ in range(20)))
+    found = await asyncio.gather(*(_execute(sample.plane, sample.works) for _ in range(10)))
     _same({each.error_kind for each in found}, {alone.error_kind}, "kinds")
     _same({_text(each) for each in found}, {_text(alone)}, "results")
 
