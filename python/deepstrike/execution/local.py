@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from deepstrike.errors import ConfigError
+from deepstrike.execution.unknown import unknown_tool
 from deepstrike.tools.decorator import tool_in
 from deepstrike.tools.failures import failure
 from deepstrike.tools.running import run_tool
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from deepstrike.execution.base import Invocation
     from deepstrike.tools.definition import Tool
     from deepstrike.wire.message import ToolResult, ToolSpec, Validated
-
-MAX_LISTED: Final = 50
-"""So many names an error lists."""
 
 
 class LocalExecutionPlane:
@@ -62,7 +59,7 @@ class LocalExecutionPlane:
             raise ConfigError(f"unregister takes the name of a tool, not {name!r}")
         with self._lock:
             if name not in self._tools:
-                raise ConfigError(self._unknown(name))
+                raise ConfigError(unknown_tool(name, self._tools))
             self._tools = {other: made for other, made in self._tools.items() if other != name}
             self._specs = None
         return self
@@ -85,7 +82,7 @@ class LocalExecutionPlane:
         """Check a call's arguments; never raises (base.py)."""
         made = self._tools.get(name)
         if made is None:
-            return Err("unknown_tool", self._unknown(name))
+            return Err("unknown_tool", unknown_tool(name, self._tools))
         try:
             return made.check(args_text)
         except ConfigError as error:  # a tool registered in mid-run whose schema cannot be made
@@ -95,17 +92,5 @@ class LocalExecutionPlane:
         """Run the tool; every failure is a result (base.py)."""
         made = self._tools.get(invocation.name)
         if made is None:
-            return failure("unknown_tool", self._unknown(invocation.name))
+            return failure("unknown_tool", unknown_tool(invocation.name, self._tools))
         return await run_tool(made, invocation)
-
-    def _unknown(self, name: str) -> str:
-        """Says what there is, the nearest name first."""
-        names = sorted(self._tools)
-        if not names:
-            return f"there is no tool {name[:100]!r}; there are no tools at all"
-        nearest = difflib.get_close_matches(name[:100], names, n=3, cutoff=0.5)
-        listed = [*nearest, *(other for other in names if other not in nearest)]
-        more = len(listed) - MAX_LISTED
-        return f"there is no tool {name[:100]!r}; available: {', '.join(listed[:MAX_LISTED])}" + (
-            f" and {more} more" if more > 0 else ""
-        )
