@@ -1,0 +1,38 @@
+"""What carries messages between us and a server, whatever it is made of."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp.client._transport import TransportStreams
+
+LARGEST_MESSAGE: Final = 16 * 1024 * 1024
+"""Bytes of one message from a server."""
+
+
+class Carrier(AbstractAsyncContextManager["TransportStreams"], Protocol):
+    """Entered and left in one task. Entering starts or prepares the connection; leaving ends all of it."""
+
+    @property
+    def over(self) -> str | None:
+        """Why nothing comes any more; None while something may."""
+
+    @property
+    def strange(self) -> bool:
+        """Whether the server has forgotten us: what it refused for this reason it has not done."""
+
+    def watch(self, ended: Callable[[], None]) -> None:
+        """Have `ended` called once when the connection is over."""
+
+    def account(self) -> str:
+        """Why it is over, or what was seen that may tell; with the server's last words. Holds no secret."""
+
+    def silent_since(self, mark: int) -> bool:
+        """Whether nothing at all has come since `mark()` gave this number; false where that cannot be known."""
+
+    def mark(self) -> int:
+        """How many messages have come."""

@@ -1,0 +1,132 @@
+"""A server's tools as the model sees them: names that are safe, words that are plain, schemas that were checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from deepstrike.errors import ConfigError
+from deepstrike.execution.mcp.names import wire_names
+from deepstrike.execution.mcp.words import plain
+from deepstrike.execution.unknown import unknown_tool
+from deepstrike.kernel import validate
+from deepstrike.tools.arguments import SchemaArguments
+from deepstrike.tools.explicit import property_types, read_schema
+from deepstrike.wire.message import Err, ToolSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepstrike.tools.definition import Effect
+    from deepstrike.tools.documents import Json
+    from deepstrike.wire.message import Validated
+
+LONGEST_DESCRIPTION: Final = 4096
+LONGEST_NOTE: Final = 1024
+"""Of one description inside a schema."""
+LARGEST_SCHEMA: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A tool as its server lists it. Nothing of it is trusted."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Json]
+    read_only: bool = False
+    idempotent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which of a server's tools are offered, and how: `allow` holds names and globs of the server's own names."""
+
+    prefix: str = ""
+    allow: tuple[str, ...] | None = None
+    trust_hints: bool = False
+
+    def takes(self, name: str) -> bool:
+        """Whether the tool is offered at all."""
+        return self.allow is None or any(fnmatchcase(name, pattern) for pattern in self.allow)
+
+    def effect(self, tool: Listed) -> Effect:
+        """What a crash means for its calls; the server's word counts only where it is trusted."""
+        if not self.trust_hints:
+            return "once"
+        return "read" if tool.read_only else "idempotent" if tool.idempotent else "once"
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A tool that is offered; the server is called by `original`."""
+
+    original: str
+    spec: ToolSpec
+    arguments: SchemaArguments
+
+
+class Catalogue:
+    """The tools of one listing. `omitted` says of each tool that is not offered, though it was allowed, why."""
+
+    __slots__ = ("_offered", "omitted", "specs")
+
+    def __init__(self, listed: Sequence[Listed], choice: Choice) -> None:
+        wanted = [tool for tool in listed if choice.takes(tool.name)]
+        names = wire_names((tool.name for tool in wanted), f"{choice.prefix}_" if choice.prefix else "")
+        self._offered: dict[str, Offered] = {}
+        self.omitted: dict[str, str] = {}
+        for tool in wanted:
+            self._add(tool, names.get(tool.name), choice)
+        self.specs = tuple(self._offered[name].spec for name in sorted(self._offered))
+
+    def get(self, name: str) -> Offered | None:
+        """The tool that the model calls `name`."""
+        return self._offered.get(name)
+
+    def check(self, name: str, args_text: str) -> Validated:
+        """Validate the arguments of a call; never raises."""
+        offered = self._offered.get(name)
+        if offered is None:
+            return Err("unknown_tool", unknown_tool(name, self._offered))
+        return offered.arguments.check(args_text)
+
+    def _add(self, tool: Listed, name: str | None, choice: Choice) -> None:
+        if name is None or name in self._offered:
+            self.omitted[tool.name] = "another tool has this name"
+            return
+        try:
+            arguments = _arguments(name, tool.schema)
+        except ConfigError as error:
+            self.omitted[tool.name] = plain(error.message, LONGEST_NOTE)
+            return
+        spec = ToolSpec(name, plain(tool.description, LONGEST_DESCRIPTION), arguments.schema, choice.effect(tool))
+        self._offered[name] = Offered(tool.name, spec, arguments)
+
+
+def _arguments(name: str, schema: Mapping[str, Json]) -> SchemaArguments:
+    """Raises `ConfigError` for a schema that cannot be used."""
+    try:
+        shown = {key: _shown(value, key) for key, value in schema.items()}
+    except RecursionError:
+        raise ConfigError(f"tool {name!r}: its schema is nested too deeply") from None
+    text = read_schema(name, shown)
+    if len(text) > LARGEST_SCHEMA:
+        raise ConfigError(f"tool {name!r}: its schema is longer than {LARGEST_SCHEMA} characters")
+    try:
+        validate(text, "{}")
+    except ValueError as error:
+        raise ConfigError(f"tool {name!r}: its inputSchema is no valid JSON schema: {error}") from error
+    return SchemaArguments(text, validate, property_types(text))
+
+
+def _shown(value: Json, key: str) -> Json:
+    """The schema with its descriptions made plain; what arguments are checked by stays as it is."""
+    if isinstance(value, str):
+        return plain(value, LONGEST_NOTE) if key in ("description", "title", "$comment") else value
+    if isinstance(value, dict):
+        return {name: _shown(each, name) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_shown(each, "") for each in value]
+    return value

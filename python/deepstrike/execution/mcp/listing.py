@@ -1,0 +1,70 @@
+"""Asking a server for its tools, all pages of them, and hearing when they change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import mcp_types
+from mcp import MCPError
+from mcp.client.subscriptions import SubscriptionLost
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from deepstrike.execution.mcp.catalogue import Listed
+from deepstrike.execution.mcp.faults import Malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp import Client
+
+MAX_TOOLS: Final = 4096
+MAX_PAGES: Final = 256
+
+
+async def list_tools(client: Client) -> tuple[Listed, ...]:
+    """Every tool of every page, the first of those with one name. A page that fails fails the whole.
+
+    Raises `Malformed` where the pages do not end, and what the client raises.
+    """
+    if client.server_capabilities.tools is None and client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return ()
+    found: dict[str, Listed] = {}
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for each in page.tools:
+            found.setdefault(each.name, _listed(each))
+        cursor = page.next_cursor
+        if cursor is None:
+            return tuple(found.values())
+        if len(found) > MAX_TOOLS:
+            break
+    raise Malformed(f"the server's list of tools has no end: over {MAX_PAGES} pages or {MAX_TOOLS} tools")
+
+
+def _listed(tool: mcp_types.Tool) -> Listed:
+    hints = tool.annotations or mcp_types.ToolAnnotations()
+    return Listed(
+        name=tool.name,
+        description=tool.description or tool.title or hints.title or "",
+        schema=tool.input_schema,
+        read_only=hints.read_only_hint is True,
+        idempotent=hints.idempotent_hint is True,
+    )
+
+
+async def watch_list(client: Client, changed: Callable[[], None]) -> bool:
+    """Call `changed` whenever the server's list changes. Returns whether changes may stay unheard from now on.
+
+    The older revision sends notifications unasked; they go to the client's message handler.
+    """
+    tools = client.server_capabilities.tools
+    if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or (tools is not None and not tools.list_changed):
+        return False
+    try:
+        async with client.listen(tools_list_changed=True) as heard:
+            async for _ in heard:
+                changed()
+    except (MCPError, SubscriptionLost, TimeoutError):
+        return True
+    return True

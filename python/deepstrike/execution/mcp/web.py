@@ -1,0 +1,133 @@
+"""A server behind an address, by the official client's streamable HTTP: statuses watched, answers bounded."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final
+
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+
+from deepstrike.execution.mcp.carrier import LARGEST_MESSAGE
+from deepstrike.execution.mcp.words import told
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from types import TracebackType
+
+    from httpx2._client import UseClientDefault
+    from httpx2._types import AuthTypes
+    from mcp.client._transport import TransportStreams
+
+    from deepstrike.execution.mcp.endpoint import Address
+
+CONNECT_SECONDS: Final = 30.0
+LONGEST_REASON: Final = 500
+
+_SESSION: Final = "mcp-session-id"
+
+
+class Web:
+    """See `carrier.Carrier`. Nothing is held between requests, so the connection is over when a request fails."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._ended: Callable[[], None] | None = None
+        self._stack = AsyncExitStack()
+        self._status = 0
+        self.over: str | None = None
+        self.strange = False
+
+    async def __aenter__(self) -> TransportStreams:
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(_Watching(self, self._address))
+            streams = await stack.enter_async_context(
+                streamable_http_client(self._address.url, http_client=client, max_sse_event_size=LARGEST_MESSAGE)
+            )
+            self._stack = stack.pop_all()
+        return streams
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._stack.__aexit__(kind, error, trace)
+
+    def watch(self, ended: Callable[[], None]) -> None:
+        self._ended = ended
+        if self.over is not None:
+            ended()
+
+    def mark(self) -> int:
+        return 0
+
+    def silent_since(self, mark: int) -> bool:
+        return False
+
+    def account(self) -> str:
+        if self._status in (401, 403):
+            return f"it refused us (HTTP {self._status}); check the credentials in headers="
+        why = self.over or (f"it answered HTTP {self._status}" if self._status >= 400 else "")
+        return told(why, LONGEST_REASON, self._address.secrets)
+
+    def failed(self, method: str, error: Exception) -> None:
+        """A request failed. The stream that listens for notifications may: the client opens it again."""
+        if method == "POST":
+            self._finish(f"{type(error).__name__}: {error}")
+
+    def answered(self, request: httpx2.Request, status: int) -> None:
+        """A request was answered."""
+        self._status = status
+        if status == 404 and _SESSION in request.headers:
+            # The client makes an error of it for the one who asked, who shall hear that before the connection ends.
+            self.strange = True
+            self.over = self.over or "it no longer knows the session"
+
+    def _finish(self, why: str) -> None:
+        self.over = self.over or why
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()
+
+
+class _Watching(httpx2.AsyncClient):
+    """Tells the carrier how requests end."""
+
+    def __init__(self, web: Web, address: Address) -> None:
+        super().__init__(headers=dict(address.headers), timeout=httpx2.Timeout(CONNECT_SECONDS, read=None))
+        self._web = web
+
+    async def send(
+        self,
+        request: httpx2.Request,
+        *,
+        stream: bool = False,
+        auth: AuthTypes | UseClientDefault | None = httpx2.USE_CLIENT_DEFAULT,
+        follow_redirects: bool | UseClientDefault = httpx2.USE_CLIENT_DEFAULT,
+    ) -> httpx2.Response:
+        try:
+            response = await super().send(request, stream=stream, auth=auth, follow_redirects=follow_redirects)
+        except httpx2.TransportError as error:
+            self._web.failed(request.method, error)
+            raise
+        self._web.answered(request, response.status_code)
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            response.stream = _Bounded(response.stream)
+        return response
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The body of an answer; one that is too long is an error of its request only."""
+
+    def __init__(self, body: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._body:  # type: ignore[union-attr]
+            size += len(chunk)
+            if size > LARGEST_MESSAGE:
+                raise httpx2.StreamError(f"the answer is longer than {LARGEST_MESSAGE} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._body.aclose()  # type: ignore[union-attr]

@@ -1,0 +1,319 @@
+"""MCP planes against a server that does what servers should not: no hang, no leak, and an error that says why."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from mcp_calls import alive, call, children, rogue, text_of, until
+
+from deepstrike.errors import ConfigError, DeepStrikeError
+from deepstrike.execution.mcp.elicitation import Elicitation
+from deepstrike.wire.message import Text, ToolResult
+
+pytest.importorskip("mcp", reason="the official client is not installed")
+from deepstrike.execution.mcp.plane import McpExecutionPlane
+
+FINE = ToolResult((Text("fine"),))
+
+
+def plane_of(mode: str = "plain", journal: Path | None = None, *, timeout_ms: int = 10_000) -> McpExecutionPlane:
+    """The older revision, so that no probing is waited for."""
+    return McpExecutionPlane(rogue(mode, journal), timeout_ms=timeout_ms, revision="2025-11-25")
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind", "words"),
+    [
+        ("noise", "", "fine, too"),
+        ("bytes", "", "after it"),
+        ("surrogate", "", "a\ufffd"),
+        ("big", "", "y" * 1_100_000),
+        ("asks_roots", "", '{"code": -32600, "message": "List roots not supported"}'),
+        (
+            "broken",
+            "tool_error",
+            "the server reports: the server's answer is no message of the protocol (code -32700)",
+        ),
+        (
+            "minus",
+            "exception",
+            "the server reports: the disk is full (code -32000); the call may have taken effect",
+        ),
+        (
+            "endless",
+            "exception",
+            "the server ended before it answered: it sent a message of more than 16777216 bytes",
+        ),
+        ("closed", "exception", "the server ended before it answered: it closed its output"),
+    ],
+)
+async def test_given_an_answer_that_is_none_when_called_then_it_is_a_result_and_the_next_call_is_served(
+    tool: str, kind: str, words: str
+) -> None:
+    async with plane_of() as plane:
+        odd = await call(plane, tool)
+        after = await call(plane, "ok")
+
+    assert (odd.error_kind, text_of(odd)[: len(words) + 20], after) == (kind, words, FINE)
+
+
+async def test_given_half_an_answer_when_called_then_the_call_times_out_and_the_next_is_served() -> None:
+    async with plane_of(timeout_ms=1000) as plane:
+        odd = await call(plane, "half")
+        after = await call(plane, "ok")
+
+    assert (odd.error_kind, after) == ("timeout", FINE)
+
+
+async def test_given_an_answer_nested_too_deeply_when_called_then_it_is_an_error_and_the_next_call_is_served() -> None:
+    async with plane_of(timeout_ms=1000) as plane:
+        odd = await call(plane, "deep")
+        after = await call(plane, "ok")
+
+    assert odd.error_kind in ("timeout", "tool_error")  # some Pythons read deep enough to see whose answer it is
+    assert after == FINE
+
+
+async def test_given_a_server_that_hangs_when_it_stays_silent_then_the_call_after_next_gets_a_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("deepstrike.execution.mcp.contact.PROBE_SECONDS", 0.1)
+    async with plane_of(timeout_ms=500) as plane:
+        before = children()
+        late = await call(plane, "mute")
+        await until(lambda: not any(alive(pid) for pid in before))
+        after = await call(plane, "ok")
+
+    assert (late.error_kind, after) == ("timeout", FINE)
+
+
+async def test_given_questions_nobody_answers_when_the_server_asks_then_it_is_declined_with_a_clear_text() -> None:
+    async with plane_of() as plane:
+        done = await call(plane, "ask")
+
+    note = "[The server asked the user: 'Sure?'. It was declined, because nobody is there to answer.]"
+    assert done == ToolResult((Text('{"action": "decline"}'), Text(note)))
+
+
+async def test_given_a_list_in_pages_when_opened_then_every_page_is_read() -> None:
+    async with plane_of("pages") as plane:
+        assert [spec.name for spec in plane.specs()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("half_list", "MCPError: page two is lost"),
+        ("endless_list", "the server's list of tools has no end: over 256 pages or 4096 tools"),
+        ("usage", "its last words: no such option; the key is ***"),
+        ("usage", "it printed what is no message of the protocol: 'usage: nothing of the kind'"),
+        ("usage", "it ended with exit code 2"),
+        ("wordy", "it ended with exit code 1; its last words: ***zzz"),
+    ],
+)
+async def test_given_a_server_that_cannot_list_its_tools_when_opened_then_the_error_says_what_it_did(
+    mode: str, words: str
+) -> None:
+    before = children()
+    plane = McpExecutionPlane(rogue(mode), env={"KEY": "topsecretvalue"}, revision="2025-11-25")
+
+    with pytest.raises(DeepStrikeError) as caught:
+        await plane.open()
+
+    assert words in caught.value.message
+    assert (caught.value.code, caught.value.retryable) == ("mcp_unavailable", True)
+    assert children() == before
+
+
+async def test_given_a_server_that_never_speaks_when_opened_then_it_is_given_up_after_the_time() -> None:
+    before = children()
+    plane = McpExecutionPlane(rogue("silent"), connect_timeout_ms=500)
+
+    with pytest.raises(DeepStrikeError, match="it did not answer within 500 ms"):
+        await plane.open()
+
+    assert children() == before
+
+
+async def test_given_a_banner_on_its_output_when_opened_then_it_serves_all_the_same() -> None:
+    async with plane_of("chatty") as plane:
+        assert await call(plane, "ok") == FINE
+
+
+async def test_given_an_older_server_when_no_revision_is_asked_for_then_the_older_one_is_spoken(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    async with McpExecutionPlane(rogue("plain", journal)) as plane:
+        assert await call(plane, "ok") == FINE
+
+    heard = [json.loads(line) for line in journal.read_text().splitlines()]
+    methods = [message["method"] for message in heard]
+    assert methods == ["server/discover", "initialize", "notifications/initialized", "tools/list", "tools/call"]
+    assert (heard[1]["params"]["protocolVersion"], heard[1]["params"]["capabilities"]) == (
+        "2025-11-25",
+        {"elicitation": {"form": {}, "url": {}}},
+    )
+
+
+async def test_given_a_call_that_is_cancelled_when_the_server_listens_then_it_reads_that(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    async with plane_of("plain", journal) as plane:
+        waiting = asyncio.ensure_future(call(plane, "half"))
+        await until(lambda: '"tools/call"' in journal.read_text())
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await until(lambda: "notifications/cancelled" in journal.read_text())
+
+    heard = [json.loads(line) for line in journal.read_text().splitlines()]
+    called = next(message for message in heard if message["method"] == "tools/call")
+    assert heard[-1]["params"]["requestId"] == called["id"]
+
+
+async def test_given_names_and_schemas_that_cannot_be_offered_when_opened_then_the_rest_is_and_the_plane_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with plane_of("odd_names") as plane:
+        names = [spec.name for spec in plane.specs()]
+        omitted = plane.omitted
+
+    assert names == [f"{'n' * 57}_feed93", "x_y", "x_y_b24ca9", "x_y_bd3c90"]
+    assert sorted(omitted) == ["bad", "vast"]
+    assert sorted(str(record.args[1]) for record in caplog.records if isinstance(record.args, tuple)) == ["bad", "vast"]
+
+
+async def test_given_a_server_that_will_not_end_when_closed_then_it_is_killed() -> None:
+    before = children()
+    async with plane_of("stubborn"):
+        started = children() - before
+
+    assert [alive(pid) for pid in started] == [False]
+
+
+async def test_given_fifty_cycles_when_all_are_closed_then_no_task_process_thread_or_file_is_left() -> None:
+    async def cycle() -> None:
+        async with plane_of() as plane:
+            assert await call(plane, "ok") == FINE
+
+    def held() -> tuple[int, int, int]:
+        gc.collect()
+        return len(asyncio.all_tasks()), len(children()), len(os.listdir("/proc/self/fd"))
+
+    await cycle()
+    before, threads = held(), threading.active_count()
+    for _ in range(5):
+        await asyncio.gather(*(cycle() for _ in range(10)))
+
+    assert held() == before
+    assert threading.active_count() <= threads
+
+
+async def test_given_a_command_that_is_not_there_when_opened_then_the_error_says_so_at_once() -> None:
+    with pytest.raises(ConfigError, match="'no-such-program' cannot be started: No such file or directory"):
+        await McpExecutionPlane("no-such-program --flag").open()
+
+
+async def test_given_many_who_need_it_when_it_is_not_open_then_one_server_is_started() -> None:
+    before = children()
+    plane = plane_of()
+
+    results = await asyncio.gather(*(call(plane, "ok") for _ in range(8)))
+    started = children() - before
+    await plane.aclose()
+
+    assert (results, len(started)) == ([FINE] * 8, 1)
+
+
+async def test_given_an_open_in_the_making_when_the_plane_is_closed_then_whoever_waits_hears_it() -> None:
+    before = children()
+    plane = McpExecutionPlane(rogue("silent"))
+    opening = asyncio.ensure_future(plane.open())
+    await until(lambda: children() != before)
+    await plane.aclose()
+
+    with pytest.raises(DeepStrikeError, match="was closed"):
+        await opening
+    assert children() == before
+
+
+def test_given_a_loop_that_ends_without_a_close_when_it_is_gone_then_so_is_the_server() -> None:
+    code = f"""
+import asyncio, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from mcp_calls import call, children, rogue, text_of
+from deepstrike.execution.mcp.plane import McpExecutionPlane
+async def main():
+    print(text_of(await call(McpExecutionPlane(rogue("plain")), "ok")), len(children()))
+asyncio.run(main())
+print(len(children()))
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "fine 1\n0\n", "")
+
+
+def test_given_a_server_of_another_loop_when_the_plane_is_closed_then_its_calls_end_there_too(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    plane = plane_of("plain", journal)
+    in_flight = threading.Event()
+    results: list[ToolResult] = []
+
+    async def use() -> None:
+        waiting = asyncio.ensure_future(call(plane, "half"))
+        await until(lambda: journal.exists() and '"half"' in journal.read_text())
+        in_flight.set()
+        results.append(await waiting)
+
+    before = children()
+    thread = threading.Thread(target=lambda: asyncio.run(use()))
+    thread.start()
+    assert in_flight.wait(20)
+    asyncio.run(plane.aclose())
+    thread.join(20)
+
+    assert results == [ToolResult((Text("the server ended before it answered: it was closed"),), "exception")]
+    assert children() == before
+
+
+async def test_given_a_server_that_died_while_nobody_called_when_called_then_a_new_one_serves_the_call() -> None:
+    before, tasks = children(), asyncio.all_tasks()
+    async with plane_of() as plane:
+        (pid,) = children() - before
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: asyncio.all_tasks() == tasks)
+        assert await call(plane, "ok") == FINE
+
+
+async def test_given_calls_that_wait_for_their_turn_when_the_plane_is_closed_then_no_server_is_started_for_them() -> (
+    None
+):
+    before = children()
+    plane = plane_of()
+    await plane.open()
+    waiting = [asyncio.ensure_future(call(plane, "half")) for _ in range(20)]
+    await asyncio.sleep(0)
+    await plane.aclose()
+    results = await asyncio.gather(*waiting)
+
+    assert {result.error_kind for result in results} == {"exception"}
+    assert children() == before
+
+
+async def test_given_an_answer_of_the_user_that_is_no_text_when_the_server_asks_then_it_hears_that_nobody_decided(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def answer(_: Elicitation) -> dict[str, bool | str]:
+        return {"sure": True, "why": "\ud800"}
+
+    async with McpExecutionPlane(rogue("plain"), revision="2025-11-25", on_elicitation=answer) as plane:
+        done = await call(plane, "ask")
+
+    assert done == ToolResult((Text('{"action": "cancel"}'),))
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
