@@ -170,6 +170,20 @@ async def decode(who: Contestant, base: str) -> Samples:
     return samples[1:]
 
 
+async def decision(_: Contestant, base: str) -> Samples:
+    """CPU of one decision of governance."""
+    from bench.governance import decisions
+
+    return decisions()
+
+
+async def governed(_: Contestant, base: str) -> Samples:
+    """CPU that governance adds to a turn."""
+    from bench import governance
+
+    return await governance.governed()
+
+
 CASES: dict[str, Callable[[Contestant, str], Coroutine[None, None, Samples]]] = {
     "http_turn": http_turn,
     "turns_10": turns_of(10, 60),
@@ -183,6 +197,8 @@ CASES: dict[str, Callable[[Contestant, str], Coroutine[None, None, Samples]]] = 
     "folded": folded,
     "agents": agents,
     "decode": decode,
+    "decision": decision,
+    "governed": governed,
 }
 
 
@@ -191,6 +207,10 @@ def main() -> None:
     who, case, base = sys.argv[1:4]
     if case in CASES:
         samples = asyncio.run(CASES[case](contestant(who), base))
+    elif case.startswith(("decode_", "encode_")):
+        from bench import dialects
+
+        samples = dialects.measure(who, case)
     else:
         from bench import logs
 

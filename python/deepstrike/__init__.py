@@ -12,7 +12,11 @@ from deepstrike._version import __version__
 
 if TYPE_CHECKING:
     from deepstrike.errors import ConfigError, DeepStrikeError, ProviderError, RunFailed, SessionError, ToolError
+    from deepstrike.execution.composite import CompositePlane
+    from deepstrike.execution.filtered import FilteredExecutionPlane
     from deepstrike.execution.local import LocalExecutionPlane
+    from deepstrike.execution.sandbox import SandboxExecutionPlane
+    from deepstrike.governance.approval import Approve, Deny
     from deepstrike.governance.permissions import PermissionManager, PermissionMode
     from deepstrike.governance.policy import Governance
     from deepstrike.options import RuntimeOptions
@@ -68,16 +72,20 @@ if TYPE_CHECKING:
 _HOMES = {
     "AgentEvent": "deepstrike.stream",
     "AnthropicProvider": "deepstrike.providers.anthropic",
+    "Approve": "deepstrike.governance.approval",
     "CircuitBreaker": "deepstrike.providers.transport.breaker",
+    "CompositePlane": "deepstrike.execution.composite",
     "ConfigError": "deepstrike.errors",
     "ContextCompressedEvent": "deepstrike.stream",
     "DeepSeekProvider": "deepstrike.providers.deepseek",
     "DeepStrikeError": "deepstrike.errors",
+    "Deny": "deepstrike.governance.approval",
     "DoneEvent": "deepstrike.stream",
     "ErrorEvent": "deepstrike.stream",
     "FallbackProvider": "deepstrike.providers.fallback",
     "File": "deepstrike.wire.message",
     "FileSessionLog": "deepstrike.sessions.file",
+    "FilteredExecutionPlane": "deepstrike.execution.filtered",
     "GeminiProvider": "deepstrike.providers.gemini",
     "Governance": "deepstrike.governance.policy",
     "Image": "deepstrike.wire.message",
@@ -105,6 +113,7 @@ _HOMES = {
     "RunResult": "deepstrike.stream",
     "RuntimeOptions": "deepstrike.options",
     "RuntimeRunner": "deepstrike.runner",
+    "SandboxExecutionPlane": "deepstrike.execution.sandbox",
     "ScriptedProvider": "deepstrike.providers.scripted",
     "SessionError": "deepstrike.errors",
     "SessionLog": "deepstrike.sessions.base",
@@ -132,16 +141,20 @@ _HOMES = {
 __all__ = [
     "AgentEvent",
     "AnthropicProvider",
+    "Approve",
     "CircuitBreaker",
+    "CompositePlane",
     "ConfigError",
     "ContextCompressedEvent",
     "DeepSeekProvider",
     "DeepStrikeError",
+    "Deny",
     "DoneEvent",
     "ErrorEvent",
     "FallbackProvider",
     "File",
     "FileSessionLog",
+    "FilteredExecutionPlane",
     "GeminiProvider",
     "Governance",
     "Image",
@@ -169,6 +182,7 @@ __all__ = [
     "RunResult",
     "RuntimeOptions",
     "RuntimeRunner",
+    "SandboxExecutionPlane",
     "ScriptedProvider",
     "SessionError",
     "SessionLog",

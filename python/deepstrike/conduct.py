@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
 from deepstrike.host.folding import unknown
+from deepstrike.host.oversight import Oversight
 from deepstrike.host.requests import open_requests, resolve
 from deepstrike.host.session import HostFailed, JournalFailed, Session
+from deepstrike.output.shape import Misfit
 from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
 from deepstrike.wire.input import Resume
 
@@ -19,15 +22,19 @@ if TYPE_CHECKING:
 
     from deepstrike.clock import Clock
     from deepstrike.errors import DeepStrikeError
+    from deepstrike.governance.policy import Governance
     from deepstrike.host.crew import Means
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.recent import Recent
+    from deepstrike.host.requests import Given
+    from deepstrike.output.form import Form
     from deepstrike.sessions.base import SessionLog
     from deepstrike.stream import Status
     from deepstrike.wire.effect import Outcome
     from deepstrike.wire.input import Answer, Start
 
 _MICRO = 1_000_000
+_log = logging.getLogger("deepstrike")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +43,12 @@ class Task:
 
     session_id: str
     first: Start | Resume
-    answers: Mapping[str, str]
+    answers: Mapping[str, Given]
     log: SessionLog
     recent: Recent
     means: Means
+    governance: Governance | None = None
+    form: Form | None = None
 
 
 class Conduct:
@@ -71,7 +80,8 @@ class Conduct:
         """
         clock = current_clock()
         task = self._task
-        session = await Session.open(task.session_id, task.log, task.recent, clock, task.first.config)
+        oversight = Oversight(task.governance)
+        session = await Session.open(task.session_id, task.log, task.recent, clock, task.first.config, oversight)
         try:
             self.result = self._result(await self._outcome(session, outbox, clock))
             await session.rest(task.recent)
@@ -93,14 +103,14 @@ class Conduct:
         if isinstance(task.first, Resume):
             if session.kernel.phase == "idle":
                 raise unknown(task.session_id)
-            answers = resolve(session.kernel.pending(), task.answers)
+            answers = resolve(session.kernel.pending(), task.answers, task.means.plane.validate)
             standing = session.kernel.outcome()
             if standing is not None and not answers and _stays(standing, task.first):
                 return standing
         self._drive = drive = Drive(session, task.means, outbox, clock)
         if self._interrupted is not None:
             drive.interrupt(self._interrupted)
-        return await drive.run(task.first, *answers)
+        return await drive.run(session.oversight.first(task.first), *answers)
 
     def _lost(self, session: Session, error: DeepStrikeError) -> RunResult:
         """The log is behind the kernel: the counters are the kernel's, the status is the failure's."""
@@ -110,10 +120,22 @@ class Conduct:
         found = self._result(outcome)
         return replace(found, status="error", error=error.message, code=error.code, retryable=error.retryable)
 
+    def _output(self, outcome: Outcome) -> object | None:
+        """The answer in its form, read from the recorded text: the same whether the goal ends now or ended before."""
+        form = self._task.form
+        if form is None or outcome.status != "completed":
+            return None
+        try:
+            return form.value(outcome.text)
+        except Misfit as misfit:
+            # Only of a goal that was completed under another output_type.
+            _log.warning("session %r: its answer is not of this output_type: %s", self._task.session_id, misfit)
+            return None
+
     def _result(self, outcome: Outcome) -> RunResult:
         return RunResult(
             text=outcome.text,
-            output=None,
+            output=self._output(outcome),
             status=cast("Status", outcome.status),
             pending=open_requests(outcome.pending),
             iterations=outcome.turns,
@@ -128,7 +150,10 @@ class Conduct:
 
 def _stays(standing: Outcome, resume: Resume) -> bool:
     """Whether going on would change nothing: the goal is completed, or waits for answers that nobody here gives."""
-    return standing.status == "completed" or (standing.status == "suspended" and not resume.config.attended.suspensions)
+    if standing.status != "suspended":
+        return standing.status == "completed"
+    attended = resume.config.attended
+    return not any(attended.suspensions if ask.kind == "suspension" else attended.approvals for ask in standing.pending)
 
 
 def _usage(outcome: Outcome) -> UsageEvent:
@@ -149,6 +174,6 @@ def _done(result: RunResult) -> DoneEvent:
         result.status,
         result.usage,
         result.session_id,
-        None,
+        result.output,
         result.pending or None,
     )

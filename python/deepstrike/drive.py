@@ -178,7 +178,14 @@ class Drive:
             self._arm(deadline)
 
     async def _accept(self, item: Input) -> Step | None:
-        """None for an answer to what is no longer owed."""
+        """None for an answer to what is no longer owed. A changed policy is taken first."""
+        change = self._session.policy_change(item)
+        if change is None:
+            return await self._take_in(item)
+        changed = await self._take_in(change)
+        return await self._take_in(item) or changed
+
+    async def _take_in(self, item: Input) -> Step | None:
         try:
             step = await self._session.accept(item)
         except Stale:

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.local import LocalExecutionPlane
+from deepstrike.output.way import MODES
 from deepstrike.providers.base import ModelInfo, Provider
 from deepstrike.sessions.memory import InMemorySessionLog
-from deepstrike.wire.policy import Limits, Model
+from deepstrike.wire.policy import Limits, Model, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from deepstrike.execution.base import ExecutionPlane
+    from deepstrike.governance.policy import Governance
+    from deepstrike.output.form import Form
+    from deepstrike.output.way import OutputMode
     from deepstrike.providers.base import LLMProvider
     from deepstrike.sessions.base import SessionLog
-    from deepstrike.stream import ToolSuspendEvent
+    from deepstrike.stream import PermissionRequestEvent, ToolSuspendEvent
 
 
 @runtime_checkable
@@ -54,6 +58,17 @@ class RuntimeOptions:
     on_tool_suspend: answers a tool's `Suspend`: called with the `ToolSuspendEvent`, gives the answer, a value that JSON
         can hold. A coroutine function runs on the loop, any other function in a thread. What it raises becomes the
         error result of the call. The goal's time goes on meanwhile. None means that a suspended run parks.
+    on_permission_request: says whether a call may run that governance asks about: called with the
+        `PermissionRequestEvent`, gives True, False, `Deny("why")` or `Approve(arguments)`; anything else, or raising,
+        denies. Functions and the goal's time are as for `on_tool_suspend`. None means that a run that asks parks.
+    governance: what calls may run, how often and with which arguments; may be changed and shared at any time. None
+        means that every call may run.
+    output_type: the form of the final answer: a pydantic model, a dataclass, a TypedDict, any other type that pydantic
+        knows (`list[int]`, `Literal["yes", "no"]`), or a JSON schema as a dict. The answer is validated; one that does
+        not fit goes back to the model, at most twice in a goal, then the run ends `error` with code `invalid_output`.
+        `RunResult.output` and `DoneEvent.output` hold the value, for a schema what JSON decodes to. None means text.
+    output_mode: how the model is asked for that form: `native`, by the field of its service; `tool`, it calls a tool
+        with its answer; `prompted`, the schema stands in the system prompt; `auto`, whatever suits service and tools.
     durability: how far an append has come before anybody acts on it: `os`, handed to the operating system, so that it
         outlives this process; `disk`, flushed, so that it outlives the machine. Needs a session log that offers
         `with_durability`. None means what the log was built with.
@@ -75,6 +90,10 @@ class RuntimeOptions:
     max_cost_usd: float | None = None
     max_parallel_tools: int = 8
     on_tool_suspend: Callable[[ToolSuspendEvent], object] | None = None
+    on_permission_request: Callable[[PermissionRequestEvent], object] | None = None
+    governance: Governance | None = None
+    output_type: object | None = None
+    output_mode: OutputMode = "auto"
     durability: Literal["os", "disk"] | None = None
 
     def __post_init__(self) -> None:
@@ -96,10 +115,15 @@ class RuntimeOptions:
         _require_texts("initial_memory", self.initial_memory)
         if self.agent_id is not None:
             _require_text("agent_id", self.agent_id)
-        if self.on_tool_suspend is not None and not callable(self.on_tool_suspend):
-            raise ConfigError("on_tool_suspend must be a function of a ToolSuspendEvent, or None")
+        _require_callback("on_tool_suspend", self.on_tool_suspend, "ToolSuspendEvent")
+        _require_callback("on_permission_request", self.on_permission_request, "PermissionRequestEvent")
+        if self.governance is not None:
+            _require_governance(self.governance)
         if self.durability is not None:
             _require_durable(self.durability, self.session_log)
+        if self.output_mode not in MODES:
+            raise ConfigError(f"output_mode must be one of {', '.join(map(repr, MODES))}, not {self.output_mode!r}")
+        self.form()
         self.limits(self.admit({}))
 
     def log(self) -> SessionLog:
@@ -113,6 +137,18 @@ class RuntimeOptions:
     def plane(self) -> ExecutionPlane:
         """The execution plane, an empty local one where none was given."""
         return LocalExecutionPlane() if self.execution_plane is None else self.execution_plane
+
+    def form(self) -> Form | None:
+        """The form that answers must have, None where any text will do."""
+        if self.output_type is None:
+            return None
+        from deepstrike.output.form import form_of
+
+        return form_of(self.output_type)
+
+    def policy(self) -> Policy:
+        """What governance decides by at this moment; an empty policy, which allows every call, without one."""
+        return Policy() if self.governance is None else self.governance.policy()
 
     def model_info(self) -> ModelInfo:
         """What is known of the provider's model."""
@@ -132,10 +168,16 @@ class RuntimeOptions:
         info = self.model_info()
         return Model(id=info.id, price=info.price)
 
+    def _window(self, extensions: Mapping[str, object]) -> int:
+        """The smaller of `max_tokens` and the window that the extensions ask the service for; else the model's own."""
+        asked = self.provider.window(extensions) if isinstance(self.provider, Provider) else None
+        given = [window for window in (self.max_tokens, asked) if window is not None]
+        return min(given, default=self.model_info().window)
+
     def limits(self, extensions: Mapping[str, object]) -> Limits:
         """The limits as the kernel sees them, with the output reserve by these extensions."""
         info = self.model_info()
-        window = self.max_tokens if self.max_tokens is not None else info.window
+        window = self._window(extensions)
         return Limits(
             max_turns=self.max_turns,
             window=window,
@@ -158,6 +200,20 @@ def _require_methods(field: str, value: object, *methods: str) -> None:
     missing = [method for method in methods if not callable(getattr(value, method, None))]
     if missing:
         raise ConfigError(f"{field} must have the method {missing[0]}(…); {type(value).__name__} has none")
+
+
+def _require_callback(field: str, value: object, event: str) -> None:
+    if value is not None and not callable(value):
+        raise ConfigError(f"{field} must be a function of a {event}, or None")
+
+
+def _require_governance(governance: object) -> None:
+    from deepstrike.governance import Governance, PermissionManager
+
+    if isinstance(governance, PermissionManager):
+        raise ConfigError("governance takes a Governance; a PermissionManager takes part in one: Governance().use(…)")
+    if not isinstance(governance, Governance):
+        raise ConfigError(f"governance must be a Governance(…), or None, not {type(governance).__name__}")
 
 
 def _require_durable(durability: str, log: object) -> None:

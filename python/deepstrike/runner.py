@@ -10,26 +10,28 @@ from typing import TYPE_CHECKING
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
 from deepstrike.host.crew import Means
-from deepstrike.host.exchange import answer_text
 from deepstrike.host.folding import look
 from deepstrike.host.parts import checked_part
 from deepstrike.host.recent import Recent
-from deepstrike.host.requests import open_requests
+from deepstrike.host.requests import given, open_requests
 from deepstrike.host.view import view
 from deepstrike.kernel import encode_input
 from deepstrike.options import RuntimeOptions
+from deepstrike.output.way import way_of
 from deepstrike.providers.base import Provider
 from deepstrike.run import Run, block_on
 from deepstrike.text import well_formed
 from deepstrike.wire.input import Resume, Start
 from deepstrike.wire.message import Text
-from deepstrike.wire.policy import Attended, Config, Policy
+from deepstrike.wire.policy import Attended, Config
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from deepstrike.host.outbox import Outbox
+    from deepstrike.host.requests import Given
     from deepstrike.host.view import ContextView
+    from deepstrike.output.way import Way
     from deepstrike.stream import PendingRequest, RunResult
     from deepstrike.wire.message import Part
 
@@ -47,6 +49,7 @@ class RuntimeRunner:
         self._options = options
         self._log = options.log()
         self._plane = options.plane()
+        self._form = options.form()
         self._recent = Recent()
         self._active: set[Conduct] = set()
         self._lock = threading.Lock()
@@ -71,9 +74,9 @@ class RuntimeRunner:
         raises `RunFailed` on status `error`.
         """
         session = secrets.token_hex(8) if session_id is None else _session_id(session_id)
-        admitted = self._admitted(extensions)
-        start = Start(_parts(goal), self._config(session, admitted), _criteria(criteria))
-        return self._begin(session, start, self._means(admitted, deps), {})
+        admitted, way = self._admitted(extensions), self._way()
+        start = Start(_parts(goal), self._config(session, admitted, way), _criteria(criteria))
+        return self._begin(session, start, self._means(admitted, deps, way), {})
 
     run = run_streaming
     """The same, named for `await`."""
@@ -94,7 +97,8 @@ class RuntimeRunner:
         that ended by a limit goes on only if they raise that limit, else it ends the same way without a model call. Of
         a completed session, or a suspended one that gets no answer, the `Run` yields the recorded `DoneEvent` alone.
 
-        `answers` maps the ids of open requests (`DoneEvent.pending`, `pending()`) to values that JSON can hold; the id
+        `answers` maps the ids of open requests (`DoneEvent.pending`, `pending()`) to answers: to a tool's own question
+        a value that JSON can hold, to a permission request True, False, `Deny("why")` or `Approve(arguments)`. The id
         of the call will do while only one open request has it. Requests without an answer stay open. `extensions` and
         `deps` are as for a new goal.
 
@@ -103,9 +107,9 @@ class RuntimeRunner:
         (then nothing is recorded), `CorruptLog` or another `SessionError`.
         """
         session = _session_id(session_id)
-        admitted = self._admitted(extensions)
-        resume = Resume(self._config(session, admitted))
-        return self._begin(session, resume, self._means(admitted, deps), _answers(answers))
+        admitted, way = self._admitted(extensions), self._way()
+        resume = Resume(self._config(session, admitted, way))
+        return self._begin(session, resume, self._means(admitted, deps, way), _answers(answers))
 
     def run_sync(
         self,
@@ -176,15 +180,20 @@ class RuntimeRunner:
             with self._lock:
                 self._active.discard(conduct)
 
-    def _begin(self, session: str, first: Start | Resume, means: Means, answers: Mapping[str, str]) -> Run:
+    def _begin(self, session: str, first: Start | Resume, means: Means, answers: Mapping[str, Given]) -> Run:
         _require_crossable(first)
-        task = Task(session, first, answers, self._log, self._recent, means)
+        task = Task(session, first, answers, self._log, self._recent, means, self._options.governance, self._form)
         return Run(lambda: Conduct(task), self._perform)
 
     def _admitted(self, extensions: Mapping[str, object] | None) -> Mapping[str, object]:
         return self._options.admit({} if extensions is None else extensions)
 
-    def _means(self, extensions: Mapping[str, object], deps: object) -> Means:
+    def _way(self) -> Way | None:
+        if self._form is None:
+            return None
+        return way_of(self._form, self._options.output_mode, self._options.provider, self._plane.specs())
+
+    def _means(self, extensions: Mapping[str, object], deps: object, way: Way | None) -> Means:
         options = self._options
         dialect = options.provider.dialect if isinstance(options.provider, Provider) else ""
         return Means(
@@ -196,18 +205,26 @@ class RuntimeRunner:
             options.agent_id,
             deps,
             options.on_tool_suspend,
+            options.on_permission_request,
+            way,
         )
 
-    def _config(self, session: str, extensions: Mapping[str, object]) -> Config:
+    def _config(self, session: str, extensions: Mapping[str, object], way: Way | None) -> Config:
+        system, tools = self._options.system_prompt, self._plane.specs()
+        if way is not None:
+            system, tools = way.system(system), (*tools, *way.tools)
         return Config(
             session=well_formed(session),
-            system=well_formed(self._options.system_prompt),
+            system=well_formed(system),
             preload=tuple(map(well_formed, self._options.initial_memory)),
-            tools=self._plane.specs(),
-            policy=Policy(),
+            tools=tools,
+            policy=self._options.policy(),
             limits=self._options.limits(extensions),
             model=self._options.model(),
-            attended=Attended(suspensions=self._options.on_tool_suspend is not None),
+            attended=Attended(
+                approvals=self._options.on_permission_request is not None,
+                suspensions=self._options.on_tool_suspend is not None,
+            ),
         )
 
 
@@ -227,12 +244,12 @@ def _session_id(session_id: str) -> str:
     return session_id
 
 
-def _answers(answers: Mapping[str, object] | None) -> dict[str, str]:
+def _answers(answers: Mapping[str, object] | None) -> dict[str, Given]:
     if answers is None:
         return {}
     if not isinstance(answers, Mapping) or not all(isinstance(key, str) for key in answers):
         raise ConfigError("answers must be a dict of values by request id, as in answers={request.request_id: True}")
-    return {key: answer_text(value) for key, value in answers.items()}
+    return {key: given(value) for key, value in answers.items()}
 
 
 def _parts(goal: str | Sequence[Part]) -> tuple[Part, ...]:

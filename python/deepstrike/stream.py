@@ -87,7 +87,11 @@ class ToolResultEvent:
 
 @dataclass(frozen=True, slots=True)
 class ToolDeniedEvent:
-    """Governance refused a call; its error result follows."""
+    """A call was refused; its error result follows.
+
+    `stage` is the stage of governance that refused it (permission, veto, rate_limit, constraint, audit), or `approval`
+    where a person did, who was asked.
+    """
 
     call_id: str
     name: str
@@ -98,7 +102,11 @@ class ToolDeniedEvent:
 
 @dataclass(frozen=True, slots=True)
 class PermissionRequestEvent:
-    """Governance wants a person to say whether a call may run; `request_id` is the key of the answer."""
+    """Governance wants a person to say whether a call may run; `request_id` is the key of the answer.
+
+    `arguments` are the validated ones. Answered by `RuntimeOptions.on_permission_request`, or by
+    `runner.resume(session_id, answers={request_id: …})`: True, False, `Deny("why")` or `Approve(arguments)`.
+    """
 
     request_id: str
     call_id: str

@@ -15,10 +15,10 @@ import pytest
 
 import deepstrike
 from deepstrike import LocalExecutionPlane, RunFailed, RuntimeOptions, RuntimeRunner, SessionLog, Suspend, tool
-from deepstrike.cli.shapes import masked
 from deepstrike.providers.base import Finish, ToolCall
 from deepstrike.providers.replayed import ReplayProvider
 from deepstrike.providers.scripted import Reply, ScriptedProvider
+from deepstrike.secrets.shapes import masked
 from deepstrike.sessions.file import FileSessionLog
 from deepstrike.sessions.sqlite import SqliteSessionLog
 from deepstrike.stream import TextDelta

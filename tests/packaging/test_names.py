@@ -17,7 +17,7 @@ NAMES = {
         "ScriptedProvider Timeouts"
     ),
     "tools": "LocalExecutionPlane Suspend ToolContext read_file tool",
-    "governance": "Governance PermissionManager PermissionMode",
+    "governance": "Approve Deny Governance PermissionManager PermissionMode",
     "sessions": "FileSessionLog InMemorySessionLog SessionLog SqliteSessionLog",
     "content": "File Image Text",
     "events": (

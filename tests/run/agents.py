@@ -9,8 +9,10 @@ from typing import TypeVar
 
 from deepstrike import (
     DoneEvent,
+    Governance,
     InMemorySessionLog,
     LocalExecutionPlane,
+    PermissionRequestEvent,
     RuntimeOptions,
     RuntimeRunner,
     SessionLog,
@@ -94,6 +96,8 @@ def runner_of(
     max_parallel_tools: int = 8,
     system_prompt: str = "",
     on_tool_suspend: Callable[[ToolSuspendEvent], object] | None = None,
+    on_permission_request: Callable[[PermissionRequestEvent], object] | None = None,
+    governance: Governance | None = None,
 ) -> RuntimeRunner:
     """A runner around `provider` with these tools."""
     return RuntimeRunner(
@@ -108,6 +112,8 @@ def runner_of(
             max_parallel_tools=max_parallel_tools,
             system_prompt=system_prompt,
             on_tool_suspend=on_tool_suspend,
+            on_permission_request=on_permission_request,
+            governance=governance,
         )
     )
 

@@ -247,7 +247,7 @@ fn remember(state: &State, record: &Record, windows: &mut Windows) {
     let Event::Judged(Judged { call: at, verdict: Verdict::Allow(_), .. }) = &record.event else { return };
     let Some(run) = &state.run else { return };
     if let Some(call) = run.open_calls().find(|call| call.at == *at) {
-        windows.remember(&call.name, &windows_name(&run.config.session, *at), record.at);
+        windows.remember(&call.name, &windows_name(state, run, *at), record.at);
     }
 }
 

@@ -112,7 +112,11 @@ pub(crate) fn permit(permissions: &[u8], tool: &str, action: &str) -> PyResult<(
     Ok((word.as_str(), at))
 }
 
+/// A list would pass for an object without names, and an empty one for a policy that allows everything.
 fn read(policy: &[u8]) -> PyResult<Policy> {
+    if !policy.trim_ascii_start().starts_with(b"{") {
+        return Err(invalid("it is no JSON object"));
+    }
     strict::from_slice(policy).map_err(invalid)
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, TryLockError};
 
-use deepstrike_kernel::governance::Windows;
 use deepstrike_kernel::{Corrupt as Damage, Kernel as Machine, Millis, Rejected as Refusal};
 use deepstrike_tokens::Embedded;
 use pyo3::prelude::*;
@@ -36,15 +35,13 @@ impl Kernel {
     #[staticmethod]
     #[pyo3(signature = (records, judge = None))]
     fn replay(py: Python<'_>, records: Vec<PyBackedBytes>, judge: Option<&Judge>) -> PyResult<Self> {
-        let fold = |windows: &mut Windows| {
-            Machine::replay_with(Box::new(Embedded), windows, records.iter().map(|record| &**record))
-        };
-        apart(py, || match judge {
-            Some(judge) => judge.lend(fold),
-            None => fold(&mut Windows::default()),
-        })?
-        .map(Self::around)
-        .map_err(|damage| unfolded(&damage))
+        let mut windows = judge.map(|judge| judge.lend(|windows| windows.blank())).unwrap_or_default();
+        let lines = records.iter().map(|record| &**record);
+        let machine = apart(py, || Machine::replay_with(Box::new(Embedded), &mut windows, lines))?;
+        if let (Ok(_), Some(judge)) = (&machine, judge) {
+            judge.lend(|own| own.merge(windows));
+        }
+        machine.map(Self::around).map_err(|damage| unfolded(&damage))
     }
 
     /// Takes an input; the records it made.

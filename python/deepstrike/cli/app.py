@@ -8,7 +8,9 @@ import click
 
 from deepstrike._version import __version__
 from deepstrike.cli import exits, given
+from deepstrike.cli.app_policy import policy
 from deepstrike.cli.app_sessions import replay, resume, sessions
+from deepstrike.cli.app_skills import skills
 from deepstrike.cli.guard import end, guarded, have_streams
 
 
@@ -29,7 +31,7 @@ def cli() -> None:
     """
 
 
-for command in (sessions, resume, replay):
+for command in (sessions, resume, replay, policy, skills):
     cli.add_command(command)
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from deepstrike.cli import exits
 from deepstrike.cli.place import fold, records_of, with_log
 from deepstrike.cli.safe import one_line
-from deepstrike.cli.shapes import masked
 from deepstrike.cli.telling import json_line
 from deepstrike.replay.comparison import Comparison, compare
 from deepstrike.replay.proof import Replay, replay
+from deepstrike.secrets.shapes import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

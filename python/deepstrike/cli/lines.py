@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from deepstrike.cli.safe import one_line, visible
-from deepstrike.cli.shapes import masked
+from deepstrike.secrets.shapes import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -12,13 +12,13 @@ import msgspec
 from deepstrike.cli import exits
 from deepstrike.cli.place import fold, records_of, unknown, with_log
 from deepstrike.cli.safe import one_line, visible, visible_json
-from deepstrike.cli.shapes import masked
 from deepstrike.cli.telling import ago, goal_text, json_line, session_lines
 from deepstrike.clock import current_clock
 from deepstrike.errors import ConfigError, CorruptLog, SessionError, UnknownSession
 from deepstrike.host.requests import open_requests
 from deepstrike.replay.retrace import read_records
 from deepstrike.replay.story import story_of
+from deepstrike.secrets.shapes import masked
 from deepstrike.wire.event import Started
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from deepstrike.cli.lines import pending_lines
 from deepstrike.cli.safe import one_line, visible
-from deepstrike.cli.shapes import masked
 from deepstrike.replay.story import TurnStory
+from deepstrike.secrets.shapes import masked
 from deepstrike.wire.event import Ask, Failed, Refuse, Resumed, SignalledEvent
 from deepstrike.wire.input import Approve, Deny, Value
 from deepstrike.wire.message import File, Image, Text, Thinking

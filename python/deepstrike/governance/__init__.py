@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from deepstrike.governance.approval import Approve, Deny
 from deepstrike.governance.permissions import Permission, PermissionDecision, PermissionManager, PermissionMode
 from deepstrike.governance.policy import Governance
 from deepstrike.governance.verdict import GovernanceVerdict
 
 __all__ = [
+    "Approve",
+    "Deny",
     "Governance",
     "GovernanceVerdict",
     "Permission",

@@ -71,8 +71,9 @@ class PermissionManager:
 
     @mode.setter
     def mode(self, mode: PermissionMode) -> None:
-        self._mode = _mode(mode)
+        mode = _mode(mode)
         with self._lock:
+            self._mode = mode
             self._version += 1
 
     @property

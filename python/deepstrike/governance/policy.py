@@ -140,6 +140,8 @@ class Governance:
     def policy(self) -> Policy:
         """The policy as it stands, as the kernel takes it: the same object until something changes."""
         managers = self._managers
+        if not managers:
+            return self._policy
         versions = tuple([manager.version for manager in managers])
         if versions == self._versions:
             return self._policy

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deepstrike.host.ask import Question
+from deepstrike.host.ask import Question, permission_question, tool_question
 from deepstrike.host.context import InContext
 from deepstrike.host.model import ModelCall
 from deepstrike.host.steady import forget_cancels, has_cancels
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from contextvars import Context
 
     from deepstrike.execution.base import ExecutionPlane
-    from deepstrike.host.ask import OnToolSuspend
+    from deepstrike.host.ask import OnPermissionRequest, OnToolSuspend
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.session import Session
+    from deepstrike.output.way import Way
     from deepstrike.providers.base import LLMProvider
     from deepstrike.wire.effect import Effect
     from deepstrike.wire.input import Answer, Input
@@ -57,6 +58,8 @@ class Means:
     agent_id: str | None
     deps: object
     on_tool_suspend: OnToolSuspend | None = None
+    on_permission_request: OnPermissionRequest | None = None
+    way: Way | None = None
 
 
 class Effort:
@@ -226,20 +229,30 @@ class Crew:
                 return self._question(effect)
 
     def _question(self, ask: AskUser) -> Effort | None:
-        on_tool_suspend = self._means.on_tool_suspend
-        if on_tool_suspend is None or ask.kind != "suspension":
+        means = self._means
+        if ask.kind == "suspension":
+            if means.on_tool_suspend is None:
+                return None
+            self._await_answer(ask)
+            question = tool_question(ask, means.on_tool_suspend)
+        elif means.on_permission_request is None:
             return None
+        else:
+            question = permission_question(ask, means.on_permission_request, means.plane.validate)
+        return Effort(question, question.run, self._context.copy())
+
+    def _await_answer(self, ask: AskUser) -> None:
+        """Remember which tool goes on with the answer, if it is still there."""
         for effort in self._started.values():
             if isinstance(effort.work, ToolRun) and effort.work.call_id == ask.call_id:
                 self._waiting[ask.id] = effort.work
-        question = Question(ask)
-        return Effort(question, partial(question.run, on_tool_suspend), self._context.copy())
 
     def _model_call(self, effect: CallModel) -> Effort:
         means = self._means
-        call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model)
+        call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model, means.way)
         session = self._session
-        request = session.prompt.request(session.kernel, effect, means.extensions, session.limits)
+        output = None if means.way is None else means.way.native
+        request = session.prompt.request(session.kernel, effect, means.extensions, session.limits, output)
         return Effort(call, partial(call.run, means.provider, request))
 
     def _tool_run(self, effect: RunTool) -> Effort:

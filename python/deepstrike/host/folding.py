@@ -15,6 +15,7 @@ from deepstrike.kernel import Corrupt, Kernel, decode_record
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from deepstrike.kernel import Judge
     from deepstrike.sessions.base import SessionLog
 
 P = ParamSpec("P")
@@ -48,9 +49,12 @@ async def off_loop(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.k
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
-async def folded(session_id: str, records: list[bytes]) -> Kernel:
-    """The kernel that has lived through `records`. Raises `CorruptLog`, or `SessionError` for a newer format."""
-    return await off_loop(sum(map(len, records)), _fold, session_id, records)
+async def folded(session_id: str, records: list[bytes], judge: Judge | None = None) -> Kernel:
+    """The kernel that has lived through `records`; the rate windows of `judge` hear of the calls that were allowed.
+
+    Raises `CorruptLog`, or `SessionError` for a newer format.
+    """
+    return await off_loop(sum(map(len, records)), _fold, session_id, records, judge)
 
 
 async def look(session_id: str, log: SessionLog) -> Kernel:
@@ -69,11 +73,11 @@ def unknown(session_id: str) -> UnknownSession:
     return UnknownSession(f"there is no session {session_id!r} in this log; sessions() lists those there are")
 
 
-def _fold(session_id: str, records: list[bytes]) -> Kernel:
+def _fold(session_id: str, records: list[bytes], judge: Judge | None) -> Kernel:
     if not records:
         return Kernel()
     try:
-        kernel = Kernel.replay(records)
+        kernel = Kernel.replay(records, judge)
     except Corrupt as error:
         raise CorruptLog(f"session {session_id!r}: {error}") from error
     except ValueError as error:

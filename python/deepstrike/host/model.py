@@ -19,9 +19,10 @@ from deepstrike.wire.message import CallPart, Notice, Opaque, Text, Thinking, Us
 if TYPE_CHECKING:
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.host.outbox import Outbox
+    from deepstrike.output.way import Way
     from deepstrike.providers.base import LLMProvider, ModelEvent, ModelRequest
     from deepstrike.wire.effect import CallModel
-    from deepstrike.wire.message import ReplyPart
+    from deepstrike.wire.message import ReplyPart, Validated
 
 _CANCELLED_INSIDE = Fault("provider_error", "the provider's stream was cancelled from inside")
 _log = logging.getLogger("deepstrike")
@@ -45,9 +46,18 @@ class ModelCall:
         "_source",
         "_stopping",
         "_usage",
+        "_way",
     )
 
-    def __init__(self, effect: CallModel, plane: ExecutionPlane, outbox: Outbox, dialect: str, model: str) -> None:
+    def __init__(
+        self,
+        effect: CallModel,
+        plane: ExecutionPlane,
+        outbox: Outbox,
+        dialect: str,
+        model: str,
+        way: Way | None = None,
+    ) -> None:
         self._effect = effect.id
         self._plane = plane
         self._outbox = outbox
@@ -59,6 +69,7 @@ class ModelCall:
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._stopping = False
+        self._way = way
 
     def stop(self, task: asyncio.Task[Reply | Failure | None]) -> None:
         """Stop the call; its task then gives what was shown so far."""
@@ -141,14 +152,22 @@ class ModelCall:
             self._source = Source(well_formed(event.dialect), well_formed(event.model), event.price)
         elif isinstance(event, ToolCall):
             self._flush()
-            text = well_formed_json(event.arguments_text)
-            name = well_formed(event.name)
-            self._parts.append(CallPart(well_formed(event.id), name, text, self._plane.validate(name, text)))
+            self._called(event)
         elif isinstance(event, Artefact):
             self._flush()
             self._parts.append(Opaque(well_formed(event.dialect), well_formed(event.text)))
         else:
             raise TypeError(f"a provider yielded {type(event).__name__}, which is no ModelEvent")
+
+    def _called(self, call: ToolCall) -> None:
+        text, name = well_formed_json(call.arguments_text), well_formed(call.name)
+        if self._way is None or not self._way.is_answer(name):
+            self._parts.append(CallPart(well_formed(call.id), name, text, self._plane.validate(name, text)))
+        elif text:
+            # The answer is a text for everybody from here on. An artefact may belong to the call, which is no more.
+            self._outbox.put(TextDelta(text))
+            self._parts = [part for part in self._parts if not isinstance(part, Opaque)]
+            self._parts.append(Text(text))
 
     def _forget(self) -> None:
         """A retry begins the answer anew; only thinking can have been shown before one."""
@@ -179,11 +198,17 @@ class ModelCall:
             source.model,
             self._usage,
             complete,
-            None,
+            self._judged() if complete else None,
             fault,
             notices,
             source.price,
         )
+
+    def _judged(self) -> Validated | None:
+        """Whether the text has the form that was asked for; None where it is not the answer yet, or none was asked."""
+        if self._way is None or any(isinstance(part, CallPart) for part in self._parts):
+            return None
+        return self._way.check("".join(part.text for part in self._parts if isinstance(part, Text)))
 
     def _drop_cut_call(self) -> None:
         """Under `length` the call written last is cut, even when it parses (wire sheet 0.3)."""

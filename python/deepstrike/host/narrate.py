@@ -21,6 +21,7 @@ from deepstrike.stream import (
 )
 from deepstrike.wire.event import (
     Allow,
+    Answered,
     Ask,
     CallRef,
     Compressed,
@@ -32,7 +33,7 @@ from deepstrike.wire.event import (
     SignalledEvent,
     Suspended,
 )
-from deepstrike.wire.input import Fault
+from deepstrike.wire.input import Deny, Fault
 from deepstrike.wire.message import Err, File, Image, Ok, RecordedCall, Text
 
 if TYPE_CHECKING:
@@ -48,32 +49,44 @@ _json = msgspec.json.Decoder(object).decode
 
 # How the kernel writes a call that is allowed and one that begins. Quotes within texts are escaped, so no text of a
 # user's or a model's can look like it.
-_ALLOWED = b'"verdict":{"type":"allow"}}}'
+_ALLOWED = b'"verdict":{"type":"allow"}'
 _BEGUN = b'"event":{"type":"begun",'
+# The marks stand in front of whatever can be long.
+_FRONT = 256
 _REPLIED = b'"event":{"type":"replied",'
+_ASKED = b'"verdict":{"type":"ask",'
 
 
 def says_nothing(line: bytes) -> bool:
     """Whether a record surely means nothing to the caller: half of them, which need not even be read."""
-    return line.endswith(_ALLOWED) or _BEGUN in line
+    return line.find(_ALLOWED, 0, _FRONT) >= 0 or line.find(_BEGUN, 0, _FRONT) >= 0
 
 
 class Narrator:
-    """Turns the records of one run into its events, in order. Remembers the calls of the newest reply."""
+    """Turns the records of one run into its events, in order. Remembers the calls of the newest reply.
 
-    __slots__ = ("_calls", "_reply")
+    `_asked` are the permission requests of that reply.
+    """
+
+    __slots__ = ("_asked", "_calls", "_reply")
 
     def __init__(self) -> None:
         self._reply = -1
         self._calls: list[RecordedCall] = []
+        self._asked: set[int] = set()
 
     @classmethod
     def after(cls, records: Sequence[bytes]) -> Narrator:
         """One that has heard `records`: it knows the calls whose results are still to come."""
         narrator = cls()
-        newest = next((line for line in reversed(records) if _REPLIED in line), None)
-        if newest is not None:
-            narrator.narrate(decode_record(newest))
+        told: list[bytes] = []
+        for line in reversed(records):
+            if _REPLIED in line or _ASKED in line:
+                told.append(line)
+            if _REPLIED in line:
+                break
+        for line in reversed(told):
+            narrator.narrate(decode_record(line))
         return narrator
 
     def narrate(self, record: Record) -> Iterable[StreamEvent]:
@@ -89,6 +102,9 @@ class Narrator:
             case Suspended():
                 call = self._call(event.call)
                 return (ToolSuspendEvent(call.id, call.name, request_id(record.seq), json_value(event.payload)),)
+            case Answered(answer=Deny(reason=reason)) if event.effect in self._asked:
+                call = self._call(event.call)
+                return (ToolDeniedEvent(call.id, call.name, "approval", reason),)
             case SignalledEvent():
                 return (SignalEvent(event.signal),)
             case Compressed():
@@ -104,6 +120,7 @@ class Narrator:
                 call = self._call(event.call)
                 return (ToolDeniedEvent(call.id, call.name, stage, reason),)
             case Ask(reason=reason):
+                self._asked.add(seq)
                 call = self._call(event.call)
                 return (PermissionRequestEvent(request_id(seq), call.id, call.name, _arguments(call), reason),)
             case Allow():
@@ -111,6 +128,7 @@ class Narrator:
 
     def _replied(self, seq: int, event: Replied) -> Iterable[StreamEvent]:
         self._reply = seq
+        self._asked.clear()
         self._calls = calls = [part for part in event.parts if isinstance(part, RecordedCall)]
         usage = event.usage
         cost = None if event.cost is None else event.cost / _MICRO

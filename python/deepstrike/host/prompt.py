@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deepstrike.kernel import Kernel
+    from deepstrike.providers.base import OutputSchema
     from deepstrike.wire.effect import CallModel
     from deepstrike.wire.message import HeadBlock, Turn
     from deepstrike.wire.policy import Limits
@@ -54,9 +55,14 @@ class Prompt:
         self._memo = Memo()
 
     def request(
-        self, kernel: Kernel, effect: CallModel, extensions: Mapping[str, object], limits: Limits
+        self,
+        kernel: Kernel,
+        effect: CallModel,
+        extensions: Mapping[str, object],
+        limits: Limits,
+        output: OutputSchema | None = None,
     ) -> ModelRequest:
-        """The request that `effect` asks for."""
+        """The request that `effect` asks for, with the form that the service is to give its answer."""
         head = self._pull(kernel, effect)
         return ModelRequest(
             head.system_stable,
@@ -67,6 +73,7 @@ class Prompt:
             _lower(effect.max_output, extensions.get("max_output_tokens")),
             effect.epoch,
             self._memo,
+            output,
             window=limits.window,
             reserve=limits.reserve,
         )

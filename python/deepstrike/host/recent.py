@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from deepstrike.host.narrate import Narrator
     from deepstrike.host.prompt import Prompt
-    from deepstrike.kernel import Kernel
+    from deepstrike.kernel import Judge, Kernel
 
 MAX_SESSIONS = 16
 MAX_RECORDS = 100_000
@@ -21,12 +21,13 @@ TAIL = 3
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A session as its last run left it. `tail` is how its log ends."""
+    """A session as its last run left it. `tail` is how its log ends, `judge` whose rate windows know its calls."""
 
     kernel: Kernel
     prompt: Prompt
     narrator: Narrator
     tail: list[bytes]
+    judge: Judge | None = None
 
 
 class Recent:
@@ -49,10 +50,14 @@ class Recent:
             while self._standing and (len(self._standing) > MAX_SESSIONS or self._records > MAX_RECORDS):
                 self._forget(next(iter(self._standing)))
 
-    def take(self, session_id: str) -> Standing | None:
-        """What is remembered of a session; it is then forgotten here."""
+    def take(self, session_id: str, judge: Judge | None = None) -> Standing | None:
+        """What is remembered of a session under this judge; it is then forgotten here.
+
+        The rate windows of another judge do not know its calls and have to hear of them from the log.
+        """
         with self._lock:
-            return self._forget(session_id)
+            standing = self._forget(session_id)
+        return standing if standing is not None and standing.judge is judge else None
 
     def _forget(self, session_id: str) -> Standing | None:
         standing = self._standing.pop(session_id, None)

@@ -11,19 +11,21 @@ from deepstrike.host.folding import OFF_LOOP_BYTES, asked, folded, off_loop
 from deepstrike.host.narrate import Narrator
 from deepstrike.host.prompt import Prompt
 from deepstrike.host.recent import TAIL, Standing
+from deepstrike.host.secrecy import Secrecy
 from deepstrike.host.steady import LEAVE_SECONDS, LOG_SECONDS, NoAnswer, see_through, told, within
-from deepstrike.kernel import encode_input, warm
+from deepstrike.kernel import warm
 from deepstrike.wire.input import Interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from deepstrike.clock import Clock
+    from deepstrike.host.oversight import Oversight
     from deepstrike.host.recent import Recent
     from deepstrike.kernel import Kernel
     from deepstrike.sessions.base import SessionLog
     from deepstrike.wire.effect import Effect, Outcome
-    from deepstrike.wire.input import Input
+    from deepstrike.wire.input import Input, SetPolicy
     from deepstrike.wire.policy import Config
 
     # Records as the log keeps them, what is owed, the deadline, the outcome.
@@ -62,8 +64,10 @@ class Session:
         "limits",
         "model",
         "narrator",
+        "oversight",
         "prompt",
         "result_share",
+        "secrecy",
     )
 
     def __init__(
@@ -74,6 +78,7 @@ class Session:
         standing: Standing,
         clock: Clock,
         config: Config,
+        oversight: Oversight,
     ) -> None:
         self.id = session_id
         self.kernel: Kernel = standing.kernel
@@ -83,6 +88,8 @@ class Session:
         self.limits = config.limits
         # The part of the window, in tokens, that one tool result may fill.
         self.result_share = max(1, config.limits.window // 4)
+        self.oversight = oversight
+        self.secrecy = Secrecy()
         self._log = log
         self._owner = owner
         self._clock = clock
@@ -90,7 +97,9 @@ class Session:
         self._broken = False
 
     @classmethod
-    async def open(cls, session_id: str, log: SessionLog, recent: Recent, clock: Clock, config: Config) -> Session:
+    async def open(
+        cls, session_id: str, log: SessionLog, recent: Recent, clock: Clock, config: Config, oversight: Oversight
+    ) -> Session:
         """Acquire the session and fold its log, or go on from what is remembered of it.
 
         Raises `SessionBusy`, `CorruptLog`, or another `SessionError` that says how the log failed.
@@ -98,14 +107,16 @@ class Session:
         owner = await asked(session_id, log.acquire(session_id))
         try:
             await _warm_up(config.model.id)
-            standing = recent.take(session_id)
+            judge = oversight.judge
+            standing = recent.take(session_id, judge)
             if standing is None or not await asked(session_id, _ends_alike(session_id, log, standing)):
                 records = await asked(session_id, log.read(session_id))
-                standing = Standing(await folded(session_id, records), Prompt(), Narrator.after(records), [])
+                kernel = await folded(session_id, records, judge)
+                standing = Standing(kernel, Prompt(), Narrator.after(records), [], judge)
         except BaseException:
             await _release(session_id, log, owner)
             raise
-        return cls(session_id, log, owner, standing, clock, config)
+        return cls(session_id, log, owner, standing, clock, config, oversight)
 
     async def rest(self, recent: Recent) -> None:
         """Remember how the session stands, for the next goal. A log that cannot be read leaves it to be folded."""
@@ -116,7 +127,7 @@ class Session:
         except Exception:
             _logger.warning("session %r is not remembered: its log could not be read", self.id, exc_info=True)
         else:
-            recent.keep(self.id, Standing(self.kernel, self.prompt, self.narrator, tail))
+            recent.keep(self.id, Standing(self.kernel, self.prompt, self.narrator, tail, self.oversight.judge))
 
     def give_up(self) -> None:
         """The log does not answer: write nothing more to it, and do not wait for it long."""
@@ -125,6 +136,11 @@ class Session:
     async def close(self) -> None:
         """Give the session back, to the end even when cancelled. A log that fails at this is reported, no more."""
         await _release(self.id, self._log, self._owner, LEAVE_SECONDS if self._broken else LOG_SECONDS)
+
+    def policy_change(self, item: Input) -> SetPolicy | None:
+        """What the kernel has to hear of the policy before it takes `item`; None while nothing has changed."""
+        change = self.oversight.change(item)
+        return None if change is None or self.kernel.phase in ("idle", "ended") else change
 
     async def accept(self, item: Input) -> Step:
         """Hand an input to the kernel and append what it remembers; only then may anybody act on it.
@@ -136,19 +152,20 @@ class Session:
         """
         if self._broken:
             raise JournalFailed("the session log failed before, so nothing more is written to it by this run")
-        data = encode_input(item)
+        data = self.secrecy.encoded(item, self.kernel.pending)
         now = self._clock.now_ms()
         if len(data) <= OFF_LOOP_BYTES:
-            step = self.kernel.advance(data, now)
+            step = self.kernel.advance(data, now, self.oversight.judge)
         else:
             step = await self._advance_in_thread(data, now)
         if step[0]:
+            self.secrecy.recorded(step[0])
             await self._append(step[0])
         return step
 
     async def _advance_in_thread(self, data: bytes, now: int) -> Step:
         try:
-            step, _ = await see_through(asyncio.to_thread(self.kernel.advance, data, now))
+            step, _ = await see_through(asyncio.to_thread(self.kernel.advance, data, now, self.oversight.judge))
         except asyncio.CancelledError:
             # Its waiting was cancelled, not the step: what the kernel took is not known here.
             self._broken = True

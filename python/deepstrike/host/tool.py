@@ -14,6 +14,7 @@ from deepstrike.host.narrate import json_value
 from deepstrike.host.parts import checked_part
 from deepstrike.host.steady import told
 from deepstrike.kernel import clip
+from deepstrike.secrets import bound
 from deepstrike.stream import ToolDeltaEvent
 from deepstrike.text import well_formed
 from deepstrike.tools.context import Flag, ToolContext
@@ -37,6 +38,11 @@ _log = logging.getLogger("deepstrike")
 # with a factor of 1.35 over it. Texts below this need no count to be known to fit.
 _BYTES_A_CHARACTER = 4 * 1.35
 _UNSEEN = 256
+
+_WITHHELD = (
+    "not run: a secret was withheld from what it was to be called with, and only the process that was given it knows "
+    "it; call it again"
+)
 
 
 class ToolRun:
@@ -87,7 +93,10 @@ class ToolRun:
     async def run(self, plane: ExecutionPlane, agent_id: str | None, deps: object) -> Result | Suspend | None:
         """The result, or the question that the tool was closed at; None when the run was stopped, or a refusal has
         settled the call."""
-        effect = self._effect
+        effect = self._session.secrecy.opened(self._effect)
+        if effect is None:
+            return Result(self._effect.id, ToolResult((Text(_WITHHELD),), "not_run"))
+        self._effect = effect
         context = ToolContext(self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, self._emit)
         try:
             result = await plane.execute(Invocation(effect.name, effect.args, context, self._show, self._suspend))
@@ -175,7 +184,7 @@ class ToolRun:
 
     async def _preview(self, result: ToolResult) -> ToolResult:
         """A result larger than its share goes to the blob store; its preview stays in the context."""
-        text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
+        text = bound().hidden("\n".join(part.text for part in result.parts if isinstance(part, Text)))
         data = text.encode()
         cut = await self._session.off_loop(len(data), clip, text, self._session.model, self._session.result_share)
         if cut is None:

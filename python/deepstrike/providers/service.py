@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from deepstrike.providers import access
 from deepstrike.providers import extensions as known
@@ -10,10 +10,13 @@ from deepstrike.providers.base import Provider
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.models import lookup
 from deepstrike.providers.redact import Mask
-from deepstrike.providers.settings import check_count, check_headers, check_model, check_type
+from deepstrike.providers.settings import check_count, check_headers, check_model, check_names, check_type
+from deepstrike.secrets import bind_named
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+
+    from typing_extensions import Unpack
 
     from deepstrike.providers.base import ModelEvent, ModelRequest
     from deepstrike.providers.dialects.base import Asked, Decoder, Reader
@@ -25,45 +28,61 @@ if TYPE_CHECKING:
     from deepstrike.providers.transport.endpoint import Endpoint
 
 
-class ServiceProvider(Provider):
-    """Streams a service's answers. The constructor checks everything; nothing is opened before the first request."""
+class CallOptions(TypedDict, total=False):
+    """Keywords of every provider that speaks HTTP; None, or leaving one out, means the usual.
 
-    def __init__(
-        self,
-        profile: Profile,
-        *,
-        api_key: str | None,
-        model: str,
-        base_url: str | None,
-        retry_config: RetryConfig | None,
-        circuit_breaker: CircuitBreaker | None,
-        timeouts: Timeouts | None,
-        headers: Mapping[str, str] | None,
-        max_concurrency: int | None,
-    ) -> None:
+    `retry_config`: retries and the circuit breaker's limits. `circuit_breaker`: one of your own; else all instances of
+    one address and equal breaker limits share one. `timeouts`: limits in seconds. `headers`: sent with every request;
+    they win over ours. `max_concurrency`: how many calls to this address may be in flight at once, over all loops and
+    threads of the process; the others wait, first come, first served. The usual limit is 100.
+
+    Wrong values raise `ConfigError` when the provider is built, a wrong keyword a `TypeError`. One instance may serve
+    any number of loops and threads, and forked processes.
+    """
+
+    retry_config: RetryConfig | None
+    circuit_breaker: CircuitBreaker | None
+    timeouts: Timeouts | None
+    headers: Mapping[str, str] | None
+    max_concurrency: int | None
+
+
+class ServiceOptions(CallOptions, total=False):
+    """`CallOptions`, and the address.
+
+    `base_url`: else that of the vendor's environment variable, else the vendor's own. There a missing key raises
+    `ConfigError`; a server elsewhere is then asked without one.
+    """
+
+    base_url: str | None
+
+
+class ServiceProvider(Provider):
+    """Streams a service's answers. The constructor checks everything; nothing is opened before the first request.
+
+    A vendor is a subclass that hands in its profile; a profile may also be used as it is.
+    """
+
+    def __init__(self, profile: Profile, api_key: str | None, model: str, **options: Unpack[ServiceOptions]) -> None:
+        check_names(type(self).__name__, options, ServiceOptions.__optional_keys__)
+        base_url, headers = options.get("base_url"), options.get("headers")
         check_model(model)
         check_type("base_url", base_url, str, "an address as text")
         check_headers(headers)
-        if max_concurrency is not None:
-            check_count("max_concurrency", max_concurrency, 1, ", or None for the usual limit")
         self.info = lookup(model, profile.models)
         self.dialect = profile.name
         self._profile = profile
         self._base_url = access.address(base_url, profile)
         self._own_address = access.host(self._base_url) == access.host(profile.base_url)
+        # A compatible server elsewhere may know no such field. A service without keys is always elsewhere.
+        self.structured = profile.dialect.structured and (self._own_address or not profile.key_needed)
         key = access.key(api_key, profile, needed=profile.key_needed and self._own_address)
         self._mask = Mask([key or "", *(headers or {}).values()])
+        bind_named({"key": key or "", **(headers or {})})
         self._faults = Faults(self._mask, profile.words)
-        self._endpoint = _endpoint(
-            self._base_url,
-            access.join(self._base_url, profile.dialect.path(model)),
-            access.headers(key, profile, headers),
-            self._faults,
-            retry_config,
-            circuit_breaker,
-            profile.timeouts if timeouts is None else timeouts,
-            max_concurrency,
-        )
+        url = access.join(self._base_url, profile.dialect.path(model))
+        sent = access.headers(key, profile, headers)
+        self._endpoint = _endpoint(self._base_url, url, sent, self._faults, profile.timeouts, options)
 
     def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
         """See `Provider.admit`."""
@@ -113,10 +132,8 @@ def _endpoint(
     url: str,
     headers: Mapping[str, str],
     faults: Faults,
-    retry: RetryConfig | None,
-    breaker: CircuitBreaker | None,
-    timeouts: Timeouts | None,
-    max_concurrency: int | None,
+    usual: Timeouts | None,
+    options: ServiceOptions,
 ) -> Endpoint:
     from deepstrike.providers.retry import RetryConfig
     from deepstrike.providers.transport.base import Timeouts
@@ -125,16 +142,20 @@ def _endpoint(
     from deepstrike.providers.transport.http import HttpTransport
     from deepstrike.providers.transport.slots import shared_slots
 
+    retry, breaker = options.get("retry_config"), options.get("circuit_breaker")
+    timeouts, limit = options.get("timeouts"), options.get("max_concurrency")
     check_type("retry_config", retry, RetryConfig, "a RetryConfig(…)")
     check_type("circuit_breaker", breaker, CircuitBreaker, "a CircuitBreaker(…)")
     check_type("timeouts", timeouts, Timeouts, "a Timeouts(…)")
-    retry, timeouts = retry or RetryConfig(), timeouts or Timeouts()
+    if limit is not None:
+        check_count("max_concurrency", limit, 1, ", or None for the usual limit")
+    retry, timeouts = retry or RetryConfig(), timeouts or usual or Timeouts()
     return Endpoint(
         base_url,
         HttpTransport(url, headers, timeouts.connect, faults.mask),
         timeouts,
         retry,
         breaker or shared_breaker(base_url, retry),
-        shared_slots(base_url, max_concurrency),
+        shared_slots(base_url, limit),
         faults,
     )

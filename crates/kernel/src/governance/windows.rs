@@ -1,7 +1,7 @@
 //! Rate windows: the calls that were allowed lately. They belong to a `Governance` handle and serve every run that is
 //! governed by it; the log does not hold them, but what they count can be found in it again.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -9,9 +9,9 @@ use super::pattern::fits;
 use crate::wire::policy::Rate;
 
 /// A call as the windows know it: its session, and its reply and index there. A call that is judged again is the same.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
-    /// Hash of the session's id.
+    /// Hash of the session's id and birth: sessions of the same id in different logs are not the same.
     pub session: u64,
     /// Seq of the reply.
     pub reply: u64,
@@ -25,7 +25,7 @@ type Key = (String, u64);
 /// Rate windows. A window counts from when its limit was set.
 #[derive(Debug, Default)]
 pub struct Windows {
-    calls: BTreeMap<Key, VecDeque<(i64, Name)>>,
+    windows: BTreeMap<Key, Window>,
     taken: Vec<(Key, Name)>,
 }
 
@@ -33,9 +33,9 @@ impl Windows {
     /// Counts for these limits from now on, and no longer for others.
     pub fn set(&mut self, rates: &[Rate]) {
         let wanted: Vec<Key> = rates.iter().map(key).collect();
-        self.calls.retain(|key, _| wanted.contains(key));
+        self.windows.retain(|key, _| wanted.contains(key));
         for key in wanted {
-            self.calls.entry(key).or_default();
+            self.windows.entry(key).or_default();
         }
     }
 
@@ -45,35 +45,44 @@ impl Windows {
         if rate.max_calls == 0 {
             return Some(None);
         }
-        let calls = self.calls.entry(key(rate)).or_default();
-        while calls.front().is_some_and(|(at, _)| gone(*at, rate, now)) {
-            calls.pop_front();
-        }
-        let others: Vec<i64> = calls.iter().filter(|(_, other)| other != name).map(|(at, _)| *at).collect();
+        let window = self.windows.entry(key(rate)).or_default();
+        window.forget(rate.window_ms, now);
         let limit = usize::try_from(rate.max_calls).unwrap_or(usize::MAX);
-        let spare = others.len().checked_sub(limit)?;
-        let free = others.get(spare).map_or(now, |at| at.saturating_add_unsigned(rate.window_ms));
+        let free = window.free_behind(limit, name)?.map_or(now, |at| at.saturating_add_unsigned(rate.window_ms));
         Some(Some(u64::try_from(free.saturating_sub(now)).unwrap_or(0).max(1)))
     }
 
     /// Counts a call that was allowed by every stage.
     pub fn take(&mut self, tool: &str, name: &Name, now: i64) {
-        for (key, calls) in &mut self.calls {
-            if fits(&key.0, tool) {
-                let known = calls.iter().position(|(_, other)| other == name);
-                if known.and_then(|at| calls.remove(at)).is_none() {
-                    self.taken.push((key.clone(), name.clone()));
-                }
-                insert(calls, now, name.clone());
+        for (key, window) in &mut self.windows {
+            if fits(&key.0, tool) && window.put(*name, now) {
+                self.taken.push((key.clone(), *name));
             }
         }
     }
 
-    /// Counts a call that a log tells of, once.
+    /// Counts a call that a log tells of, once, at the last time that it tells of.
     pub fn remember(&mut self, tool: &str, name: &Name, at: i64) {
-        for (key, calls) in &mut self.calls {
-            if fits(&key.0, tool) && !calls.iter().any(|(_, other)| other == name) {
-                insert(calls, at, name.clone());
+        for (key, window) in &mut self.windows {
+            if fits(&key.0, tool) {
+                window.put(*name, at);
+            }
+        }
+    }
+
+    /// Empty windows of the same limits: a long log is told to them while nobody waits for the real ones, then merged.
+    #[must_use]
+    pub fn blank(&self) -> Self {
+        let windows = self.windows.keys().map(|key| (key.clone(), Window::default())).collect();
+        Self { windows, taken: Vec::new() }
+    }
+
+    /// Counts what others have counted, each call once, by the limits that still hold.
+    pub fn merge(&mut self, others: Self) {
+        for (key, window) in others.windows {
+            let Some(own) = self.windows.get_mut(&key) else { continue };
+            for (at, name) in window.calls {
+                own.put(name, at);
             }
         }
     }
@@ -86,24 +95,55 @@ impl Windows {
     /// Gives back what was taken since the last `keep`.
     pub fn give_back(&mut self) {
         for (key, name) in core::mem::take(&mut self.taken) {
-            if let Some(calls) = self.calls.get_mut(&key) {
-                calls.retain(|(_, other)| *other != name);
+            if let Some(window) = self.windows.get_mut(&key) {
+                window.remove(&name);
             }
         }
     }
 }
 
+/// The calls that count by one limit, in the order of their times; each stands there once.
+#[derive(Debug, Default)]
+struct Window {
+    calls: BTreeSet<(i64, Name)>,
+    times: BTreeMap<Name, i64>,
+}
+
+impl Window {
+    /// Counts a call at a time, or at the later one of two; whether it was not counted before.
+    fn put(&mut self, name: Name, at: i64) -> bool {
+        let before = self.times.get(&name).copied();
+        if before.is_none_or(|before| before < at) {
+            self.remove(&name);
+            self.calls.insert((at, name));
+            self.times.insert(name, at);
+        }
+        before.is_none()
+    }
+
+    fn remove(&mut self, name: &Name) {
+        if let Some(at) = self.times.remove(name) {
+            self.calls.remove(&(at, *name));
+        }
+    }
+
+    /// Drops the calls that no longer count at `now`: the window is open at its old end.
+    fn forget(&mut self, window_ms: u64, now: i64) {
+        while self.calls.first().is_some_and(|(at, _)| at.saturating_add_unsigned(window_ms) <= now) {
+            if let Some((_, name)) = self.calls.pop_first() {
+                self.times.remove(&name);
+            }
+        }
+    }
+
+    /// None if fewer than `limit` calls other than this one count; else the time of the one that has to go first.
+    fn free_behind(&self, limit: usize, name: &Name) -> Option<Option<i64>> {
+        let others = self.calls.len().saturating_sub(usize::from(self.times.contains_key(name)));
+        let spare = others.checked_sub(limit)?;
+        Some(self.calls.iter().filter(|(_, other)| other != name).nth(spare).map(|(at, _)| *at))
+    }
+}
+
 fn key(rate: &Rate) -> Key {
     (rate.pattern.clone(), rate.window_ms)
-}
-
-/// Whether a call no longer counts: the window is open at its old end.
-fn gone(at: i64, rate: &Rate, now: i64) -> bool {
-    at.saturating_add_unsigned(rate.window_ms) <= now
-}
-
-/// Keeps the calls in the order of their times; another run's clock may be a little ahead.
-fn insert(calls: &mut VecDeque<(i64, Name)>, at: i64, name: Name) {
-    let behind = calls.iter().rev().take_while(|(other, _)| *other > at).count();
-    calls.insert(calls.len().saturating_sub(behind), (at, name));
 }

@@ -1,7 +1,7 @@
 //! What follows from the state alone, one event at a time, until nothing does. A crash between two events loses nothing:
 //! the fold stands where it stood, and the same event follows.
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::calls::{OpenCall, Step};
 use super::closing::{Why, close, settle_by_step};
@@ -40,7 +40,7 @@ pub(crate) fn follow(state: &State, desk: &mut Desk<'_>, now: i64) -> Option<Eve
     if let Some(stop) = limits::reached(state, run, now) {
         return Some(close_next(run, Why::Limit(stop), desk).unwrap_or_else(|| Event::Ended(stop.ended())));
     }
-    act(run, desk, now)
+    act(state, run, desk, now)
 }
 
 /// Calls of a reply that ends the goal: cut off with it, or kept out by the budget that cut it.
@@ -55,9 +55,9 @@ fn close_next(run: &Run, why: Why, desk: &Desk<'_>) -> Option<Event> {
 }
 
 /// The next step of an open call: all are judged first, then settled where they cannot run, then begun.
-fn act(run: &Run, desk: &mut Desk<'_>, now: i64) -> Option<Event> {
+fn act(state: &State, run: &Run, desk: &mut Desk<'_>, now: i64) -> Option<Event> {
     if let Some((call, args)) = run.open_calls().find_map(fresh) {
-        return Some(pass(run, call, args, desk, now));
+        return Some(pass(state, run, call, args, desk, now));
     }
     let scale = desk.scale(&run.config.model.id);
     if let Some(settled) = run.open_calls().find_map(|call| settle_by_step(call, &scale)) {
@@ -73,10 +73,10 @@ fn fresh(call: &OpenCall) -> Option<(&OpenCall, &str)> {
     }
 }
 
-fn pass(run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'_>, now: i64) -> Event {
+fn pass(state: &State, run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'_>, now: i64) -> Event {
     let view = View { policy: &run.config.policy, turns: run.tally.turns, schemas: desk.schemas };
     let seen = Call {
-        at: windows_name(&run.config.session, call.at),
+        at: windows_name(state, run, call.at),
         id: &call.id,
         name: &call.name,
         args,
@@ -88,8 +88,9 @@ fn pass(run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'_>, now: i64) -
 }
 
 /// A call as the rate windows know it.
-pub(crate) fn windows_name(session: &str, at: CallRef) -> Name {
-    Name { session: xxh3_64(session.as_bytes()), reply: at.reply, index: at.index }
+pub(crate) fn windows_name(state: &State, run: &Run, at: CallRef) -> Name {
+    let session = xxh3_64_with_seed(run.config.session.as_bytes(), state.born.cast_unsigned());
+    Name { session, reply: at.reply, index: at.index }
 }
 
 fn begin(run: &Run) -> Option<Event> {

@@ -1,5 +1,6 @@
 //! What a reply leads to. Calls decide, not the reason that the provider gives.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 
 use super::limits;
@@ -13,6 +14,12 @@ const REPAIRS: u64 = 2;
 
 /// What the model reads when it was stopped in mid-sentence.
 pub(crate) const GO_ON: &str = "The previous reply was interrupted; go on.";
+
+/// What the model reads when a goal goes on that had failed over the form of its answer.
+pub(crate) const ANSWER_AGAIN: &str = "The previous answer was not valid; answer again, in the form asked for.";
+
+/// The code of that failure.
+pub(crate) const INVALID_OUTPUT: &str = "invalid_output";
 
 /// What a reply leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,8 +60,8 @@ pub(crate) fn next(reply: &Replied, tally: &Tally, capped: Option<limits::Stop>)
         return if tally.blanks == 0 { Next::Again(None) } else { failed("empty_reply", EMPTY) };
     }
     match &reply.output {
-        Some(Validated::Err(objection)) if tally.repairs < REPAIRS => Next::Again(Some(objection.message.clone())),
-        Some(Validated::Err(objection)) => failed("invalid_output", &objection.message),
+        Some(Validated::Err(objection)) if tally.repairs < REPAIRS => Next::Again(Some(repair(&objection.message))),
+        Some(Validated::Err(objection)) => failed(INVALID_OUTPUT, &still_invalid(&objection.message)),
         Some(Validated::Ok(_)) | None => Next::End(Ended { status: Status::Completed, fault: None }),
     }
 }
@@ -62,6 +69,17 @@ pub(crate) fn next(reply: &Replied, tally: &Tally, capped: Option<limits::Stop>)
 const CUT: &str = "the reply was cut by the output limit; raise max_output_tokens or ask for less";
 const FILTERED: &str = "the provider's content filter stopped the reply; change the request";
 const EMPTY: &str = "the model gave an empty reply twice in a row; change the request or the model";
+
+/// What the model reads of an answer that does not validate.
+fn repair(objection: &str) -> String {
+    format!("The answer is not valid: {objection}\nAnswer again, with nothing but the answer in the form asked for.")
+}
+
+fn still_invalid(objection: &str) -> String {
+    format!(
+        "the answer is not valid, {REPAIRS} repairs included: {objection}; loosen output_type or change the request"
+    )
+}
 
 fn failed(code: &str, message: &str) -> Next {
     let fault = Fault { code: code.to_string(), message: message.to_string(), retryable: false };

@@ -19,6 +19,8 @@ use crate::wire::policy::{Config, Price};
 pub struct State {
     pub(crate) next: u64,
     pub(crate) at: i64,
+    /// Time of the first record: it tells sessions of the same id in different logs apart.
+    pub(crate) born: i64,
     pub(crate) run: Option<Run>,
     pub(crate) prompt: Prompt,
     pub(crate) notes: Vec<Note>,

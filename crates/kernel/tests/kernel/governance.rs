@@ -1,8 +1,8 @@
 //! The shipped stages, before real calls.
 
-use deepstrike_kernel::governance::{STAGES, Schemas, Windows};
+use deepstrike_kernel::governance::{Call, Name, STAGES, Schemas, Stage, StageVerdict, View, Windows};
 use deepstrike_kernel::wire::event::{Event, Trail, Verdict};
-use deepstrike_kernel::wire::input::{Input, SetPolicy};
+use deepstrike_kernel::wire::input::{Input, Interrupt, Resume, SetPolicy};
 use deepstrike_kernel::wire::policy::{Action, Constraint, Mode, Permission, Permissions, Policy, Rate, Rule};
 use deepstrike_kernel::{Kernel, Millis};
 
@@ -197,6 +197,85 @@ fn the_log_tells_fresh_windows_what_was_allowed() {
         judged(&mut live, &mut fresh, &replies(4, vec![call("put")]), 1_109),
         ["rate_limit by rate p* 1/100 ms"]
     );
+}
+
+#[test]
+fn sessions_of_one_name_in_different_logs_count_apart() {
+    let mut windows = Windows::default();
+    let (mut one, mut two) = (kernel(), kernel());
+    judged(&mut one, &mut windows, &limited_to(1), 1_000);
+    judged(&mut two, &mut windows, &limited_to(1), 1_001);
+    assert_eq!(judged(&mut one, &mut windows, &replies(0, vec![call("put")]), 1_010), ["run"]);
+    let refused = judged(&mut two, &mut windows, &replies(0, vec![call("put")]), 1_010);
+    assert_eq!(refused, ["rate_limit by rate p* 1/100 ms"]);
+}
+
+#[test]
+fn a_call_judged_again_counts_from_its_last_time_also_when_the_log_tells_of_it() {
+    let mut windows = Windows::default();
+    let mut live = kernel();
+    let mut log = Vec::new();
+    let mut config = limited(|limits| limits.parallel = 1);
+    config.policy.rates = vec![rate("p*", 1, 100)];
+    let inputs = [
+        (start_with(config.clone()), 1_000),
+        (replies(0, vec![call("look"), call("put")]), 1_010),
+        (Input::Resume(Resume { config: config.clone() }), 1_090),
+    ];
+    for (input, now) in inputs {
+        log.extend(live.accept_with(&mut windows, &serde_json::to_vec(&input).unwrap(), Millis(now)).unwrap());
+    }
+    let mut told = Windows::default();
+    told.set(&config.policy.rates);
+    Kernel::replay_with(Box::new(Quarters), &mut told, log.iter().map(Vec::as_slice)).unwrap();
+    for windows in [&mut windows, &mut told] {
+        let mut other = kernel();
+        judged(&mut other, windows, &start_with(config.clone()), 1_100);
+        let refused = judged(&mut other, windows, &replies(0, vec![call("put")]), 1_189);
+        assert_eq!(refused, ["rate_limit by rate p* 1/100 ms"]);
+        other.accept_input(Input::Interrupt(Interrupt { reason: "r".into() }), Millis(1_190)).unwrap();
+        let mut third = kernel();
+        judged(&mut third, windows, &start_with(config.clone()), 1_190);
+        assert_eq!(judged(&mut third, windows, &replies(0, vec![call("put")]), 1_190), ["run"]);
+    }
+}
+
+#[test]
+fn windows_that_heard_of_a_log_apart_count_with_the_others_by_the_limits_that_still_hold() {
+    let name = |index: u64| Name { session: 1, reply: 1, index };
+    let (old, new) = (rate("p*", 2, 100), rate("*", 2, 100));
+    let mut windows = Windows::default();
+    windows.set(std::slice::from_ref(&old));
+    windows.take("put", &name(0), 10);
+    let mut apart = windows.blank();
+    assert_eq!(apart.wait(&old, &name(9), 10), None);
+    for (index, at) in [(0, 20), (1, 30)] {
+        apart.remember("put", &name(index), at);
+    }
+    windows.set(&[old.clone(), new.clone()]);
+    windows.merge(apart);
+    assert_eq!(windows.wait(&old, &name(9), 30), Some(Some(90)), "the first counts once, from 20 on");
+    assert_eq!(windows.wait(&new, &name(9), 30), None);
+}
+
+fn fails(_: &View<'_>, _: &Call<'_>, _: &mut Windows, _: Millis) -> Result<StageVerdict, String> {
+    Err("it broke".into())
+}
+
+#[test]
+fn a_stage_that_fails_denies_whichever_it_is_and_the_record_says_so() {
+    for (at, broken) in STAGES.iter().enumerate() {
+        let mut stages = STAGES.to_vec();
+        stages[at] = Stage { name: broken.name, judge: fails };
+        let mut world = World::with_stages(Vec::leak(stages));
+        world.take(governed(|policy| policy.rules = vec![rule("*", Action::Allow)]));
+        let events = world.take(replies(0, vec![call("put")]));
+        let Some(Event::Judged(judged)) = events.get(1) else { panic!("{events:?}") };
+        assert_eq!(told(judged.verdict.clone()), format!("{} by error", broken.name));
+        assert_eq!(judged.trail.last().map(|said| said.verdict.as_str()), Some("error"));
+        assert_eq!(settled(&events), [("denied".to_string(), format!("denied by {}: it broke", broken.name))]);
+        assert!(world.runs().is_empty());
+    }
 }
 
 #[test]

@@ -103,11 +103,48 @@ fn an_invalid_output_is_repaired_at_most_twice() {
     let mut world = World::after([start()]);
     for _ in 0..2 {
         world.take(with_output(world.call(), invalid("invalid_output", "a is missing")));
-        assert_eq!(last_words(&world), "a is missing");
+        assert_eq!(
+            last_words(&world),
+            "The answer is not valid: a is missing\nAnswer again, with nothing but the answer in the form asked for."
+        );
     }
     let events = world.take(with_output(world.call(), invalid("invalid_output", "a is missing")));
     assert_eq!(end(&events), Some((Status::Error, "invalid_output".into())));
-    assert_eq!(world.outcome().message, "a is missing");
+    let outcome = world.outcome();
+    assert_eq!((outcome.text.as_str(), outcome.turns), ("{}", 3));
+    assert_eq!(
+        outcome.message,
+        "the answer is not valid, 2 repairs included: a is missing; loosen output_type or change the request"
+    );
+}
+
+#[test]
+fn a_repaired_output_completes() {
+    let mut world = World::after([start()]);
+    world.take(with_output(0, invalid("invalid_output", "a is missing")));
+    let events = world.take(with_output(world.call(), Validated::Ok(Ok { text: None })));
+    assert_eq!(kinds(&events), ["replied", "ended"]);
+    assert_eq!((world.outcome().status, world.outcome().turns), (Status::Completed, 2));
+}
+
+#[test]
+fn a_repair_in_the_last_allowed_turn_is_not_asked_for() {
+    let mut world = World::after([start_with(limited(|limits| limits.max_turns = 1))]);
+    let events = world.take(with_output(0, invalid("invalid_output", "a is missing")));
+    assert_eq!(end(&events), Some((Status::MaxTurns, "max_turns".into())));
+    assert_eq!(world.outcome().text, "{}");
+}
+
+#[test]
+fn tool_turns_between_do_not_give_repairs_back() {
+    let mut world = World::after([start()]);
+    for _ in 0..2 {
+        world.take(with_output(world.call(), invalid("invalid_output", "a is missing")));
+        world.take(replies(world.call(), vec![call("look")]));
+        world.take(result(world.runs()[0].id, "r"));
+    }
+    let events = world.take(with_output(world.call(), invalid("invalid_output", "a is missing")));
+    assert_eq!(end(&events), Some((Status::Error, "invalid_output".into())));
 }
 
 #[test]

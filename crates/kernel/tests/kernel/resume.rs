@@ -153,7 +153,23 @@ fn a_resumed_goal_may_repair_its_output_again() {
     }
     assert_eq!(world.outcome().code, "invalid_output");
     world.take(resume());
+    let Some(Block::User(said)) = world.blocks().pop() else { panic!("no user-side block at the end") };
+    assert_eq!(content(&said.parts), "The previous answer was not valid; answer again, in the form asked for.");
     assert_eq!(kinds(&world.take(wrong(world.call()))), ["replied"]);
+}
+
+#[test]
+fn a_crash_between_repairs_gives_none_of_them_back() {
+    let wrong = |effect| {
+        Input::Reply(Reply { output: Some(invalid("invalid_output", "wrong")), ..reply(effect, vec![said("{}")]) })
+    };
+    let mut world = World::after([start()]);
+    for _ in 0..2 {
+        world.take(wrong(world.call()));
+        world.crash();
+        world.take(resume());
+    }
+    assert_eq!(end(&world.take(wrong(world.call()))), Some((Status::Error, "invalid_output".into())));
 }
 
 #[test]

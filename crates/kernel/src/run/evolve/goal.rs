@@ -8,6 +8,7 @@ use crate::context::prompt::share;
 use crate::context::render;
 use crate::run::calls::{OpenCall, Step};
 use crate::run::closing::class;
+use crate::run::resolve::{ANSWER_AGAIN, GO_ON, INVALID_OUTPUT};
 use crate::run::state::{Run, State, Tally};
 use crate::wire::event::{Ended, Resumed, Started, Status};
 use crate::wire::message::{Block, Class};
@@ -63,15 +64,23 @@ pub(super) fn resumed(state: &mut State, seq: u64, event: &Resumed) -> Result<()
     }
     let run = state.run.as_mut().ok_or("no goal was started")?;
     let before = core::mem::replace(&mut run.config, event.config.clone());
+    let words = if is_invalid(run.ended.as_ref()) { ANSWER_AGAIN } else { GO_ON };
+    if run.ended.is_some() {
+        // A goal that had failed gets new tries; one that a crash left goes on with those it has.
+        (run.tally.repairs, run.tally.blanks) = (0, 0);
+    }
     (run.format, run.renderer, run.ended, run.answered_at) = (event.format, event.renderer, None, None);
-    (run.tally.repairs, run.tally.blanks) = (0, 0);
     if let Some(reply) = &mut run.reply {
         reply.calls.iter_mut().for_each(|call| take_up(call, &before));
     } else {
-        go_on(state);
+        go_on(state, words);
         ask(state, seq);
     }
     Ok(())
+}
+
+fn is_invalid(ended: Option<&Ended>) -> bool {
+    ended.and_then(|ended| ended.fault.as_ref()).is_some_and(|fault| fault.code == INVALID_OUTPUT)
 }
 
 /// A call as another process finds it: what had not begun is judged anew, what was running goes by its class.

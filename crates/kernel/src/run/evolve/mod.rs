@@ -32,6 +32,9 @@ pub(crate) fn evolve(state: &mut State, record: &Record) -> Result<(), Corrupt> 
 
 /// Counts a record without an event known here.
 pub(crate) fn step_over(state: &mut State, at: i64) {
+    if state.next == 0 {
+        state.born = at;
+    }
     state.next = state.next.saturating_add(1);
     state.at = state.at.max(at);
 }

@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use super::{Misfit, live};
 use crate::context::render;
 use crate::context::weigh::own_words;
-use crate::run::resolve::GO_ON;
 use crate::run::state::{Note, State};
 use crate::signals;
 use crate::wire::event::{Compressed, Signalled, StateChanged};
@@ -37,9 +36,9 @@ pub(super) fn read_notes(state: &mut State) {
 }
 
 /// No request ends with the model's own text.
-pub(super) fn go_on(state: &mut State) {
+pub(super) fn go_on(state: &mut State, words: &str) {
     if state.prompt.is_open_ended() {
-        note(state, GO_ON.into());
+        note(state, words.into());
     }
 }
 

@@ -1,6 +1,7 @@
-"""Secrets that can be told by their shape: keys and tokens as vendors make them, in text that leaves the session.
+"""Secrets that can be told by their shape or by their name, in text that leaves: the logger, the terminal, an export.
 
 Only shapes that ordinary text does not have: a vendor's own mark, and enough of what only a machine writes behind it.
+And values that stand behind a name like `access_token`, in JSON, in JSON within JSON, and in an environment.
 """
 
 from __future__ import annotations
@@ -46,7 +47,22 @@ _SHAPES = (
 _shapes = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_SHAPES) + ")")
 _key_block = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 
+# `token` alone is also the word for a piece of text.
+_NAMES = (
+    r"authorization|[\w.-]*[_-]token|(?:[\w.-]*[_-])?(?:secret|password|passwd|(?:api|access|private|client)[_-]?key)"
+)
+_QUOTE = r"(?<!\\)(?P<quote>\\*\")"
+_named = re.compile(
+    rf"(?P<front>{_QUOTE}(?:{_NAMES})(?P=quote)\s*:\s*(?P=quote))[^\"\\]{{4,}}(?=(?P=quote))", re.IGNORECASE
+)
+_assigned = re.compile(r"(?P<front>\b[A-Z][A-Z0-9_]*_(?:TOKEN|SECRET|PASSWORD|KEY)=)[^\s\"'&;]{6,}")
+
 
 def masked(text: str) -> str:
-    """`text` with `***` in the place of everything that has the shape of a secret."""
-    return _key_block.sub(HIDDEN, _shapes.sub(HIDDEN, text))
+    """`text` with `***` in the place of everything that has the shape or the name of a secret."""
+    text = _key_block.sub(HIDDEN, _shapes.sub(HIDDEN, text))
+    return _assigned.sub(_keep_name, _named.sub(_keep_name, text))
+
+
+def _keep_name(found: re.Match[str]) -> str:
+    return found["front"] + HIDDEN

@@ -1,0 +1,111 @@
+"""The values that are bound, and the text without them."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from deepstrike.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HIDDEN: Final = "[secret]"
+"""What stands in the place of a bound value."""
+
+SHORTEST: Final = 8
+"""Shorter values cannot be bound: they would hide ordinary words."""
+
+_SHORTEST_KEY: Final = 16
+_SECRET_NAME: Final = re.compile(r"key|token|secret|passw|auth|cookie|credential", re.IGNORECASE)
+
+
+class Bound:
+    """The values bound at one moment, in every form in which JSON or a URL writes them; frozen."""
+
+    __slots__ = ("_bytes", "_texts")
+
+    def __init__(self, values: frozenset[str] = frozenset()) -> None:
+        forms = {form for value in values for form in _forms(value)}
+        # The longest first, so that none is left in part.
+        self._texts = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+        self._bytes = tuple(form.encode() for form in self._texts)
+
+    def stand_in(self, data: bytes) -> bool:
+        """Whether any of them stands in this JSON: one pass for each at memory speed."""
+        return any(form in data for form in self._bytes)
+
+    def hidden(self, text: str) -> str:
+        """`text` with `[secret]` in the place of each; JSON text stays JSON text."""
+        hidden = self._replaced(text)
+        if hidden == text or not _is_json(text) or _is_json(hidden):
+            return hidden
+        return json.dumps(json.loads(text, parse_int=self._number, parse_float=self._number), ensure_ascii=False)
+
+    def _replaced(self, text: str) -> str:
+        for form in self._texts:
+            text = text.replace(form, HIDDEN)
+        return text
+
+    def _number(self, digits: str) -> object:
+        return json.loads(digits) if self._replaced(digits) == digits else HIDDEN
+
+    def __repr__(self) -> str:
+        return f"Bound({len(self._texts)} forms)"
+
+
+_lock = threading.Lock()
+_values: frozenset[str] = frozenset()
+_bound = Bound()
+
+
+def bind(*values: str) -> None:
+    """Keep these values out of every run of this process, from the next thing that a run records on. From any thread.
+
+    Raises `ConfigError` for one that is no text of at least eight characters.
+    """
+    global _values, _bound
+    for value in values:
+        if not isinstance(value, str) or len(value) < SHORTEST:
+            raise ConfigError(
+                f"a secret must be a text of at least {SHORTEST} characters: a shorter one would hide words"
+            )
+    with _lock:
+        if not _values.issuperset(values):
+            _values = _values.union(values)
+            _bound = Bound(_values)
+
+
+def bind_named(values: Mapping[str, str]) -> None:
+    """Bind those of these headers or variables that are named like a secret; a scheme in front (`Bearer`) is no part.
+
+    Values below sixteen characters are passed over: local servers take any word for a key.
+    """
+    found = (value.rpartition(" ")[2] for name, value in values.items() if _SECRET_NAME.search(name))
+    bind(*(value for value in found if len(value) >= _SHORTEST_KEY))
+
+
+def bound() -> Bound:
+    """What is bound at this moment."""
+    return _bound
+
+
+def _forms(value: str) -> set[str]:
+    """As it is, as JSON writes it, as JSON within JSON writes it, and as a URL does."""
+    value = value.encode(errors="replace").decode()
+    forms = {value, quote(value, safe="")}
+    for ascii_only in (True, False):
+        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        forms |= {once, json.dumps(once, ensure_ascii=ascii_only)[1:-1]}
+    return forms
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
