@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deepstrike.execution.composite import CompositePlane
     from deepstrike.execution.filtered import FilteredExecutionPlane
     from deepstrike.execution.local import LocalExecutionPlane
+    from deepstrike.execution.mcp.plane import McpExecutionPlane
     from deepstrike.execution.sandbox import SandboxExecutionPlane
     from deepstrike.governance.approval import Approve, Deny
     from deepstrike.governance.permissions import PermissionManager, PermissionMode
@@ -93,6 +94,7 @@ _HOMES = {
     "KimiProvider": "deepstrike.providers.kimi",
     "LLMProvider": "deepstrike.providers.base",
     "LocalExecutionPlane": "deepstrike.execution.local",
+    "McpExecutionPlane": "deepstrike.execution.mcp.plane",
     "MiniMaxProvider": "deepstrike.providers.minimax",
     "ModelRequest": "deepstrike.providers.base",
     "NoticeEvent": "deepstrike.stream",
@@ -162,6 +164,7 @@ __all__ = [
     "KimiProvider",
     "LLMProvider",
     "LocalExecutionPlane",
+    "McpExecutionPlane",
     "MiniMaxProvider",
     "ModelRequest",
     "NoticeEvent",

@@ -18,7 +18,7 @@ from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
 from deepstrike.wire.input import Resume
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from deepstrike.clock import Clock
     from deepstrike.errors import DeepStrikeError
@@ -54,18 +54,16 @@ class Task:
 class Conduct:
     """A run in progress. `perform` once; `interrupt` from anywhere."""
 
-    __slots__ = ("_drive", "_interrupted", "_task", "result")
+    __slots__ = ("_drive", "_interrupted", "_prepare", "_task", "result", "session_id")
 
-    def __init__(self, task: Task) -> None:
-        self._task = task
+    def __init__(self, session_id: str, prepare: Callable[[], Awaitable[Task]]) -> None:
+        """`prepare` gives the task when the run begins."""
+        self.session_id = session_id
+        self._prepare = prepare
+        self._task: Task
         self._drive: Drive | None = None
         self._interrupted: str | None = None
         self.result: RunResult | None = None
-
-    @property
-    def session_id(self) -> str:
-        """The session this run is on."""
-        return self._task.session_id
 
     def interrupt(self, reason: str) -> None:
         """End the run `user_abort`, from any thread."""
@@ -76,10 +74,10 @@ class Conduct:
     async def perform(self, outbox: Outbox) -> RunResult:
         """Pursue the goal; the result is also kept in `result`, even when this is cancelled on the way.
 
-        Raises what opening the session raises. The session is given back before the `DoneEvent` goes out.
+        Raises what opening planes and the session raises. The session is given back before the `DoneEvent` goes out.
         """
         clock = current_clock()
-        task = self._task
+        task = self._task = await self._prepare()
         oversight = Oversight(task.governance)
         session = await Session.open(task.session_id, task.log, task.recent, clock, task.first.config, oversight)
         try:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
+from deepstrike.execution.lifetime import Opening, close, open_plane
 from deepstrike.host.crew import Means
 from deepstrike.host.folding import look
 from deepstrike.host.parts import checked_part
@@ -74,9 +75,8 @@ class RuntimeRunner:
         raises `RunFailed` on status `error`.
         """
         session = secrets.token_hex(8) if session_id is None else _session_id(session_id)
-        admitted, way = self._admitted(extensions), self._way()
-        start = Start(_parts(goal), self._config(session, admitted, way), _criteria(criteria))
-        return self._begin(session, start, self._means(admitted, deps, way), {})
+        parts, wanted = _parts(goal), _criteria(criteria)
+        return self._begin(session, lambda config: Start(parts, config, wanted), {}, extensions, deps)
 
     run = run_streaming
     """The same, named for `await`."""
@@ -106,10 +106,7 @@ class RuntimeRunner:
         `SessionBusy` while a run is live on the session, `ConfigError` for an answer to a request that is not open
         (then nothing is recorded), `CorruptLog` or another `SessionError`.
         """
-        session = _session_id(session_id)
-        admitted, way = self._admitted(extensions), self._way()
-        resume = Resume(self._config(session, admitted, way))
-        return self._begin(session, resume, self._means(admitted, deps, way), _answers(answers))
+        return self._begin(_session_id(session_id), Resume, _answers(answers), extensions, deps)
 
     def run_sync(
         self,
@@ -158,10 +155,13 @@ class RuntimeRunner:
         return await self._log.sessions()
 
     async def aclose(self) -> None:
-        """Interrupt what still runs and close the provider's connections on this loop. The runner can be used again."""
+        """Interrupt what still runs, close the plane and the provider's connections. The runner can be used again."""
         self.interrupt()
-        if isinstance(self._options.provider, Provider):
-            await self._options.provider.aclose()
+        try:
+            await close(self._plane)
+        finally:
+            if isinstance(self._options.provider, Provider):
+                await self._options.provider.aclose()
 
     async def __aenter__(self) -> RuntimeRunner:
         return self
@@ -180,13 +180,33 @@ class RuntimeRunner:
             with self._lock:
                 self._active.discard(conduct)
 
-    def _begin(self, session: str, first: Start | Resume, means: Means, answers: Mapping[str, Given]) -> Run:
-        _require_crossable(first)
-        task = Task(session, first, answers, self._log, self._recent, means, self._options.governance, self._form)
-        return Run(lambda: Conduct(task), self._perform)
+    def _begin(
+        self,
+        session: str,
+        first: Callable[[Config], Start | Resume],
+        answers: Mapping[str, Given],
+        extensions: Mapping[str, object] | None,
+        deps: object,
+    ) -> Run:
+        """The run that begins with `first` of its configuration. What is wrong is told here, if it is known already."""
+        admitted = self._options.admit({} if extensions is None else extensions)
 
-    def _admitted(self, extensions: Mapping[str, object] | None) -> Mapping[str, object]:
-        return self._options.admit({} if extensions is None else extensions)
+        def make() -> Task:
+            way = self._way()
+            begun = first(self._config(session, admitted, way))
+            _require_crossable(begun)
+            means = self._means(admitted, deps, way)
+            return Task(session, begun, answers, self._log, self._recent, means, self._options.governance, self._form)
+
+        made = None if isinstance(self._plane, Opening) else make()
+
+        async def prepare() -> Task:
+            if made is not None:
+                return made
+            await open_plane(self._plane)
+            return make()
+
+        return Run(lambda: Conduct(session, prepare), self._perform)
 
     def _way(self) -> Way | None:
         if self._form is None:

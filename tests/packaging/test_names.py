@@ -17,6 +17,7 @@ NAMES = {
         "ScriptedProvider Timeouts"
     ),
     "tools": "LocalExecutionPlane Suspend ToolContext read_file tool",
+    "planes": "CompositePlane FilteredExecutionPlane McpExecutionPlane SandboxExecutionPlane",
     "governance": "Approve Deny Governance PermissionManager PermissionMode",
     "sessions": "FileSessionLog InMemorySessionLog SessionLog SqliteSessionLog",
     "content": "File Image Text",

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ConfigError
-from deepstrike.execution.closing import close
+from deepstrike.execution.lifetime import Opening, close, open_plane
 from deepstrike.execution.unknown import unknown_tool
 from deepstrike.tools.failures import failure
 from deepstrike.wire.message import Err
@@ -26,13 +26,17 @@ class CompositePlane:
     """
 
     def __init__(self, *planes: ExecutionPlane) -> None:
-        """Raises `ConfigError` if two planes offer a tool of the same name, or one plane is there twice."""
+        """Raises `ConfigError` if two planes offer a tool of the same name, or one plane is there twice.
+
+        Planes whose tools are known once they are open are compared when a run begins.
+        """
         if len({id(plane) for plane in planes}) < len(planes):
             raise ConfigError("a plane stands twice in this CompositePlane; give each once")
         self._planes = planes
         self._seen: tuple[tuple[ToolSpec, ...], ...] = ()
         self._merged: tuple[ToolSpec, ...] = ()
-        self.specs()
+        if not any(isinstance(plane, Opening) for plane in planes):
+            self.specs()
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """All tools, sorted by name; the same object until a plane changes its own.
@@ -57,6 +61,11 @@ class CompositePlane:
         if plane is None:
             return failure("unknown_tool", self._unknown(invocation.name))
         return await plane.execute(invocation)
+
+    async def open(self) -> None:
+        """Open every plane whose tools are only known then. Raises what the first one that fails raises."""
+        for plane in self._planes:
+            await open_plane(plane)
 
     async def aclose(self) -> None:
         """Close every plane that holds anything open, the last one first, and all of them; raises the first error."""

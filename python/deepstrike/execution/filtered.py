@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ConfigError
-from deepstrike.execution.closing import close
+from deepstrike.execution.lifetime import close, open_plane
 from deepstrike.execution.unknown import unknown_tool
 from deepstrike.kernel import glob
 from deepstrike.tools.failures import failure
@@ -56,6 +56,10 @@ class FilteredExecutionPlane:
         if result.error_kind == "unknown_tool":
             return failure("unknown_tool", self._unknown(invocation.name))
         return result
+
+    async def open(self) -> None:
+        """Open the inner plane, if its tools are only known then."""
+        await open_plane(self._inner)
 
     async def aclose(self) -> None:
         """Close the inner plane, if it holds anything open."""

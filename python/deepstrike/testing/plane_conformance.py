@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from deepstrike.execution.base import ExecutionPlane, Invocation
-from deepstrike.execution.closing import close
+from deepstrike.execution.lifetime import close
 from deepstrike.tools.context import ToolContext
 from deepstrike.wire.message import Err, Ok, Text, ToolResult
 

@@ -1,0 +1,93 @@
+"""Planes whose tools are known once they are open, in runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from deepstrike import (
+    CompositePlane,
+    FilteredExecutionPlane,
+    LocalExecutionPlane,
+    RuntimeOptions,
+    RuntimeRunner,
+    ScriptedProvider,
+    tool,
+)
+from deepstrike.errors import ConfigError
+from deepstrike.execution.base import ExecutionPlane, Invocation
+from deepstrike.providers.base import Finish, ToolCall
+from deepstrike.wire.message import ToolResult, ToolSpec, Validated
+
+
+@tool
+def near(x: int) -> int:
+    """Doubles."""
+    return 2 * x
+
+
+class Late:
+    """A plane that has to be opened, and counts how often it was opened and closed."""
+
+    def __init__(self) -> None:
+        self.inner = LocalExecutionPlane().register(tool(name="far")(lambda x: int(x) + 1))
+        self.opened = 0
+        self.closed = 0
+
+    async def open(self) -> None:
+        self.opened += 1
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        if not self.opened:
+            raise ConfigError("not open")
+        return self.inner.specs()
+
+    def validate(self, name: str, args_text: str) -> Validated:
+        return self.inner.validate(name, args_text)
+
+    async def execute(self, invocation: Invocation) -> ToolResult:
+        return await self.inner.execute(invocation)
+
+
+def model(*calls: str) -> ScriptedProvider:
+    return ScriptedProvider(
+        [[*(ToolCall(f"c{at}", name, '{"x": 1}') for at, name in enumerate(calls)), Finish("tool_calls")], "done"],
+        repeat_last=True,
+    )
+
+
+@pytest.mark.parametrize("wrap", [lambda late: late, lambda late: FilteredExecutionPlane(late, ["f*"])])
+async def test_given_a_plane_that_is_not_open_when_a_run_begins_then_it_is_opened_and_later_closed(
+    wrap: object,
+) -> None:
+    late = Late()
+    assert callable(wrap)
+    async with RuntimeRunner(RuntimeOptions(provider=(provider := model("far")), execution_plane=wrap(late))) as runner:
+        run = runner.run("go")
+        assert late.opened == 0
+        assert (await run).text == "done"
+
+    assert [spec.name for spec in provider.requests[0].tools] == ["far"]
+    assert (late.opened, late.closed) == (1, 1)
+
+
+async def test_given_planes_side_by_side_when_one_opens_late_then_both_serve_the_run() -> None:
+    late = Late()
+    plane: ExecutionPlane = CompositePlane(LocalExecutionPlane().register(near), late)
+    runner = RuntimeRunner(RuntimeOptions(provider=(provider := model("far", "near")), execution_plane=plane))
+
+    assert (await runner.run("go")).text == "done"
+    await runner.run("again")
+
+    assert [spec.name for spec in provider.requests[0].tools] == ["far", "near"]
+    assert late.opened == 2
+
+
+async def test_given_a_late_plane_that_offers_the_same_name_when_a_run_begins_then_it_says_so() -> None:
+    twice = LocalExecutionPlane().register(tool(name="far")(lambda x: x))
+    runner = RuntimeRunner(RuntimeOptions(provider=model("far"), execution_plane=CompositePlane(twice, Late())))
+
+    with pytest.raises(ConfigError, match="two planes offer a tool named 'far'"):
+        await runner.run("go")
