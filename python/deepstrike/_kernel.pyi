@@ -11,6 +11,7 @@ from typing import Final, final
 
 __all__ = [
     "FORMAT",
+    "META_TOOLS",
     "RENDERER",
     "Corrupt",
     "Kernel",
@@ -29,6 +30,8 @@ FORMAT: Final[int]
 """Version of the log's words, as `Started` and `Resumed` record it."""
 RENDERER: Final[int]
 """Version of the prompt rendering; digests are compared only between equal ones."""
+META_TOOLS: Final[str]
+"""The kernel's own tools, a JSON array of tool specs."""
 
 class Rejected(ValueError):
     """The kernel refused an input: not JSON, not an input, or not possible now. Nothing has changed."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
+from deepstrike.host.meta import MetaPlane
 from deepstrike.host.session import HostFailed, JournalFailed, Session
 from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
 
@@ -66,7 +67,7 @@ class Conduct:
         task = self._task
         session = await Session.open(task.session_id, task.log, task.recent, clock, task.start.config)
         try:
-            self._drive = drive = Drive(session, task.means, outbox, clock)
+            self._drive = drive = Drive(session, _means(task, session), outbox, clock)
             if self._interrupted is not None:
                 drive.interrupt(self._interrupted)
             self.result = self._result(await drive.run(task.start))
@@ -105,6 +106,10 @@ class Conduct:
             code=outcome.code or None,
             retryable=outcome.retryable,
         )
+
+
+def _means(task: Task, session: Session) -> Means:
+    return replace(task.means, plane=MetaPlane(task.means.plane, session))
 
 
 def _usage(outcome: Outcome) -> UsageEvent:

@@ -11,7 +11,7 @@ import msgspec
 from deepstrike._version import __version__
 from deepstrike.records import decode_record
 from deepstrike.wire.effect import Effect, Outcome
-from deepstrike.wire.message import Block
+from deepstrike.wire.message import Block, ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +37,7 @@ if _kernel.__version__ != __version__:
 
 __all__ = [
     "FORMAT",
+    "META_TOOLS",
     "RENDERER",
     "Corrupt",
     "Kernel",
@@ -64,6 +65,8 @@ Stale = _kernel.Stale
 clip = _kernel.clip
 count = _kernel.count
 validate = _kernel.validate
+META_TOOLS = {spec.name: spec for spec in msgspec.json.decode(_kernel.META_TOOLS, type=list[ToolSpec])}
+"""The kernel's own tools by name; it offers them beside those of a run."""
 
 _warming = threading.Lock()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.local import LocalExecutionPlane
@@ -41,6 +41,8 @@ class RuntimeOptions:
     system_prompt, initial_memory: slots 1 and 2 of the context.
     agent_id: a name for this agent, seen by tools as `ToolContext.agent_id`.
     max_parallel_tools: how many tools of one run may run at once.
+    state_placement: where changes of the task state reach the model: "frozen" puts them behind the history, so that the
+        prompt only grows and the provider's cache holds; "live" rewrites `turns[0]`, the literal layout.
 
     Raises `ConfigError` (a `ValueError`) that names the field and the remedy.
     """
@@ -58,6 +60,7 @@ class RuntimeOptions:
     max_total_tokens: int | None = None
     max_cost_usd: float | None = None
     max_parallel_tools: int = 8
+    state_placement: Literal["frozen", "live"] = "frozen"
 
     def __post_init__(self) -> None:
         _require_methods("provider", self.provider, "stream")
@@ -74,6 +77,8 @@ class RuntimeOptions:
         ):
             if limit is not None:
                 _require_positive(name, limit)
+        if self.state_placement not in ("frozen", "live"):
+            raise ConfigError(f'state_placement must be "frozen" or "live", not {self.state_placement!r}')
         _require_text("system_prompt", self.system_prompt)
         _require_texts("initial_memory", self.initial_memory)
         if self.agent_id is not None:

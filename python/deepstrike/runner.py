@@ -12,7 +12,7 @@ from deepstrike.errors import ConfigError
 from deepstrike.host.crew import Means
 from deepstrike.host.parts import checked_part
 from deepstrike.host.recent import Recent
-from deepstrike.kernel import encode_input
+from deepstrike.kernel import META_TOOLS, encode_input
 from deepstrike.options import RuntimeOptions
 from deepstrike.providers.base import Provider
 from deepstrike.run import Run, block_on
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from deepstrike.execution.base import ExecutionPlane
     from deepstrike.host.outbox import Outbox
     from deepstrike.stream import RunResult
-    from deepstrike.wire.message import Part
+    from deepstrike.wire.message import Part, ToolSpec
 
 
 class RuntimeRunner:
@@ -149,11 +150,20 @@ class RuntimeRunner:
             session=well_formed(session),
             system=well_formed(self._options.system_prompt),
             preload=tuple(map(well_formed, self._options.initial_memory)),
-            tools=self._plane.specs(),
+            tools=_tools(self._plane),
             policy=Policy(),
             limits=limits,
             model=self._options.model(),
+            placement=self._options.state_placement,
         )
+
+
+def _tools(plane: ExecutionPlane) -> tuple[ToolSpec, ...]:
+    tools = plane.specs()
+    taken = sorted({spec.name for spec in tools} & META_TOOLS.keys())
+    if taken:
+        raise ConfigError(f"{taken[0]!r} is a tool of the runtime's own; give the plane's another name")
+    return tools
 
 
 def _require_crossable(start: Start) -> None:

@@ -143,12 +143,13 @@ impl Kernel {
     fn step(&mut self, windows: &mut Windows, input: Input, now: Millis) -> Result<Vec<Record>, Rejected> {
         let mut desk = Desk { tokens: &*self.tokens, stages: self.stages, windows };
         let Some(events) = decide(&self.state, input, &desk)? else { return Ok(Vec::new()) };
+        let since = self.state.next;
         let at = if self.state.next == 0 { now.0 } else { now.0.max(self.state.at) };
         let mut records = Vec::with_capacity(events.len().saturating_add(4));
         for event in events {
             records.push(recorded(&mut self.state, event, at)?);
         }
-        while let Some(event) = follow(&self.state, &mut desk, at) {
+        while let Some(event) = follow(&self.state, &mut desk, since, at) {
             records.push(recorded(&mut self.state, event, at)?);
         }
         Ok(records)

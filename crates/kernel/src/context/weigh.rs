@@ -1,6 +1,6 @@
 //! What content weighs. Counted once, on arrival, in *decide*; the count stands in the record.
 
-use crate::wire::message::{HeadBlock, Part, RecordedPart};
+use crate::wire::message::{AssistantPart, Block, HeadBlock, Part, RecordedPart};
 
 /// Counts tokens; the binding hands it in. A pure function.
 pub trait Tokens {
@@ -16,6 +16,7 @@ const IMAGE: u64 = 1_600;
 
 /// A counter for one model.
 #[derive(Clone, Copy)]
+#[allow(missing_debug_implementations, reason = "a counter has nothing to show")]
 pub struct Scale<'a> {
     /// Who counts.
     pub tokens: &'a dyn Tokens,
@@ -50,6 +51,29 @@ impl Scale<'_> {
             let parts = [&tool.name, &tool.description, &tool.parameters];
             parts.iter().fold(sum.saturating_add(FRAME), |sum, text| sum.saturating_add(self.text(text)))
         })
+    }
+
+    /// Tokens of a rendered block.
+    #[must_use]
+    pub fn block(&self, block: &Block<'_>) -> u64 {
+        match block {
+            Block::Head(head) => self.head(head),
+            Block::User(user) => self.content(&user.parts),
+            Block::Result(result) => self.content(&result.parts),
+            Block::Assistant(reply) => reply.parts.iter().fold(FRAME, |sum, part| sum.saturating_add(self.said(part))),
+        }
+    }
+
+    fn said(&self, part: &AssistantPart<'_>) -> u64 {
+        match part {
+            AssistantPart::Text(text) => self.text(&text.text),
+            AssistantPart::Thinking(thinking) => self.text(&thinking.text),
+            AssistantPart::Opaque(opaque) => bulk(&opaque.text),
+            AssistantPart::Call(call) => {
+                let text = self.text(&call.name).saturating_add(self.text(&call.args_text));
+                FRAME.saturating_add(text)
+            }
+        }
     }
 
     fn part(&self, part: &Part) -> u64 {

@@ -81,6 +81,8 @@ pub enum Step {
     Settled {
         /// The block.
         block: Box<str>,
+        /// Seq of its Settled.
+        seq: u64,
         /// Its tokens.
         tokens: u64,
     },

@@ -4,8 +4,10 @@
 use super::calls::{OpenCall, Step};
 use super::closing::{Why, close, settle_by_step};
 use super::limits;
+use super::planning::settle_here;
+use super::press::press;
 use super::resolve::Next;
-use super::state::{Run, State};
+use super::state::{Overflow, Run, State};
 use crate::Millis;
 use crate::context::weigh::{Scale, Tokens};
 use crate::governance::{Call, Stage, View, Windows, judge};
@@ -27,8 +29,9 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// The next event that follows from the state at `now`.
-pub(crate) fn follow(state: &State, desk: &mut Desk<'_>, now: i64) -> Option<Event> {
+/// The next event that follows from the state at `now`. Records from `since` on are of the same batch: a call of the
+/// model that became owed by one of them has not been asked yet, so its prompt may still be rewritten.
+pub(crate) fn follow(state: &State, desk: &mut Desk<'_>, since: u64, now: i64) -> Option<Event> {
     let run = state.run.as_ref().filter(|run| run.ended.is_none())?;
     if let Some(Next::End(ended)) = run.reply.as_ref().map(|reply| &reply.next) {
         let why = end_of_reply(ended.status, state, run, now);
@@ -37,7 +40,11 @@ pub(crate) fn follow(state: &State, desk: &mut Desk<'_>, now: i64) -> Option<Eve
     if let Some(stop) = limits::reached(state, run, now) {
         return Some(close_next(run, Why::Limit(stop), desk).unwrap_or_else(|| Event::Ended(stop.ended())));
     }
-    act(run, desk, now)
+    let is_new = run.owed.is_some_and(|owed| owed >= since) || run.overflow == Overflow::Refused;
+    if is_new && run.owed.is_some() {
+        return press(state, run, desk, now);
+    }
+    act(state, run, desk, now)
 }
 
 /// Calls of a reply that ends the goal: cut off with it, or kept out by the budget that cut it.
@@ -52,13 +59,16 @@ fn close_next(run: &Run, why: Why, desk: &Desk<'_>) -> Option<Event> {
 }
 
 /// The next step of an open call: all are judged first, then settled where they cannot run, then begun.
-fn act(run: &Run, desk: &mut Desk<'_>, now: i64) -> Option<Event> {
+fn act(state: &State, run: &Run, desk: &mut Desk<'_>, now: i64) -> Option<Event> {
     if let Some((call, args)) = run.open_calls().find_map(fresh) {
         return Some(pass(run, call, args, desk, now));
     }
     let scale = desk.scale(&run.config.model.id);
     if let Some(settled) = run.open_calls().find_map(|call| settle_by_step(call, &scale)) {
         return Some(settled);
+    }
+    if let Some(event) = run.open_calls().find_map(|call| settle_here(&state.task, call, &scale)) {
+        return Some(event);
     }
     begin(run)
 }

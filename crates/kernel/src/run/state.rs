@@ -10,6 +10,7 @@ use super::calls::OpenCall;
 use super::phase::Phase;
 use super::resolve::Next;
 use crate::context::prompt::Prompt;
+use crate::context::task::Task;
 use crate::wire::event::{CallRef, Ended};
 use crate::wire::message::Usage;
 use crate::wire::policy::{Config, Price};
@@ -19,8 +20,13 @@ use crate::wire::policy::{Config, Price};
 pub struct State {
     pub(crate) next: u64,
     pub(crate) at: i64,
+    /// When the model last replied.
+    pub(crate) asked: Option<i64>,
     pub(crate) run: Option<Run>,
     pub(crate) prompt: Prompt,
+    pub(crate) task: Task,
+    /// Tokens that the model's service has refused as too many.
+    pub(crate) ceiling: Option<u64>,
     pub(crate) notes: Vec<Note>,
     pub(crate) ids: BTreeSet<u64>,
     pub(crate) heard: BTreeSet<Box<str>>,
@@ -35,11 +41,23 @@ pub(crate) struct Run {
     pub(crate) tally: Tally,
     /// Price of the model that answered last, where it is not that of the config: the next answer may be its too.
     pub(crate) answered_at: Option<Price>,
+    pub(crate) overflow: Overflow,
     /// The CallModel that is owed.
     pub(crate) owed: Option<u64>,
     /// The last reply, while its calls are open or its end is due.
     pub(crate) reply: Option<LastReply>,
     pub(crate) ended: Option<Ended>,
+}
+
+/// Whether the service refused the prompt as too long since the last reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overflow {
+    /// It did not.
+    None,
+    /// It did, and the prompt is still that one.
+    Refused,
+    /// It did, and the prompt was compressed since.
+    Retried,
 }
 
 /// What the current goal has used, over all its resumes.
@@ -67,6 +85,18 @@ pub(crate) struct LastReply {
 pub(crate) struct Note {
     pub(crate) text: String,
     pub(crate) tokens: u64,
+    pub(crate) of: Origin,
+}
+
+/// What a note is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A word of the kernel's own.
+    Word,
+    /// The plan changed.
+    Plan,
+    /// A signal came.
+    Signal,
 }
 
 impl State {
@@ -83,6 +113,12 @@ impl State {
     #[must_use]
     pub fn prompt(&self) -> &Prompt {
         &self.prompt
+    }
+
+    /// The task state.
+    #[must_use]
+    pub fn task(&self) -> &Task {
+        &self.task
     }
 
     /// Whether a call id was given out in this session. Ids are kept as hashes: a collision only costs a longer id.

@@ -144,3 +144,15 @@ fn recorded_sessions_stay_as_they_were_written() {
         assert_eq!(kernel.state(), world.kernel.state());
     }
 }
+
+#[test]
+fn sessions_that_an_earlier_renderer_wrote_fold_and_take_a_further_goal() {
+    for name in ["tools", "parked", "crashed"] {
+        let mut world = World::new();
+        world.log = lines(&format!("logs/{name}-renderer-1.jsonl")).into_iter().map(String::into_bytes).collect();
+        world.now = 10_000;
+        world.kernel = Kernel::replay(Box::new(Quarters), world.log.iter().map(Vec::as_slice)).unwrap();
+        world.take(goal("Go on."));
+        assert_eq!((world.kernel.phase(), world.kernel.epoch()), ("thinking", 2));
+    }
+}

@@ -1,5 +1,6 @@
 //! The rendered prompt.
 
+use deepstrike_kernel::meta::META_TOOLS;
 use deepstrike_kernel::wire::input::{Input, Start};
 use deepstrike_kernel::wire::message::{Block, Class, Image, Part};
 
@@ -13,7 +14,10 @@ fn the_first_two_blocks_are_the_head_and_the_goal_with_its_criteria() {
     let picture = Part::Image(Image { url: "http://x".into(), ..Image::default() });
     let goal = vec![text("Do it."), picture];
     let world = World::after([Input::Start(Start { goal, config, criteria: vec!["fast".into(), "good".into()] })]);
-    let tools = r#"{"name":"look","description":"does look","parameters":"{}","effect":"read"},{"name":"put","description":"does put","parameters":"{}","effect":"idempotent"},{"name":"write","description":"does write","parameters":"{}"}"#;
+    let [recall, plan] = META_TOOLS else { panic!() };
+    let own = r#"{"name":"look","description":"does look","parameters":"{}","effect":"read"},{"name":"put","description":"does put","parameters":"{}","effect":"idempotent"}"#;
+    let [recall, plan] = [recall, plan].map(|tool| serde_json::to_string(&tool.spec()).unwrap());
+    let tools = format!(r#"{own},{recall},{plan},{{"name":"write","description":"does write","parameters":"{{}}"}}"#);
     let head =
         format!(r#"{{"type":"head","system_stable":"Be brief.","system_knowledge":"one\n\ntwo","tools":[{tools}]}}"#);
     let user = r#"{"type":"user","parts":[{"type":"text","text":"Do it."},{"type":"image","url":"http://x"},{"type":"text","text":"Criteria:\n- fast\n- good"}]}"#;

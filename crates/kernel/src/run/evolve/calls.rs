@@ -8,6 +8,7 @@ use crate::run::resolve::Next;
 use crate::run::state::State;
 use crate::wire::event::{Answered, Begun, CallRef, Judged, Settled, Suspended, Verdict};
 use crate::wire::input::AnswerBody;
+use crate::wire::task::{Role, Source};
 
 fn open_call(state: &mut State, at: CallRef) -> Result<&mut OpenCall, Misfit> {
     live(state)?.call_mut(at).ok_or("there is no such open call")
@@ -40,7 +41,7 @@ pub(super) fn begun(state: &mut State, event: &Begun) -> Result<(), Misfit> {
 pub(super) fn settled(state: &mut State, seq: u64, event: &Settled) -> Result<(), Misfit> {
     let call = open_call(state, event.call)?;
     let block = render::result_block(&call.id, &call.name, &event.result);
-    call.step = Step::Settled { block, tokens: event.tokens };
+    call.step = Step::Settled { block, seq, tokens: event.tokens };
     if live(state)?.open_calls().next().is_none() {
         close_reply(state, seq)?;
     }
@@ -53,8 +54,8 @@ fn close_reply(state: &mut State, seq: u64) -> Result<(), Misfit> {
     let calls = core::mem::take(&mut reply.calls);
     let ends = matches!(reply.next, Next::End(_));
     for call in calls {
-        if let Step::Settled { block, tokens } = call.step {
-            state.prompt.push(block, tokens);
+        if let Step::Settled { block, seq, tokens } = call.step {
+            state.prompt.push(block, Source { role: Role::Result, seq, tokens });
         }
     }
     if !ends {
