@@ -23,6 +23,8 @@ pub struct Task {
     pub goal_seq: u64,
     /// What `turns[0]` begins with: the goal that the epoch began with.
     pub opening: Vec<Part>,
+    /// Seq of the Started whose goal the opening is.
+    pub opening_seq: u64,
     /// Whether the opening is a goal that stood in full further down when the epoch began.
     pub opening_below: bool,
     /// Tokens of the opening.
@@ -42,8 +44,8 @@ pub struct Task {
 /// A signal that the model has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// Seq of the delta that it stood in.
-    pub seq: u64,
+    /// Seq of the delta that it stood in; 0 for one that stood in `turns[0]` from the beginning.
+    pub delta: u64,
     /// Its text.
     pub text: String,
     /// Its tokens.
@@ -60,7 +62,14 @@ impl Task {
 
     /// The goal becomes what `turns[0]` begins with.
     pub(crate) fn open(&mut self, tokens: u64) {
-        (self.opening, self.opening_below, self.opening_tokens) = (self.goal.clone(), false, tokens);
+        (self.opening, self.opening_tokens) = (self.goal.clone(), tokens);
+        (self.opening_seq, self.opening_below) = (self.goal_seq, false);
+    }
+
+    /// Whether there is anything beside the goal.
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        self.plan != Plan::default() || !self.signals.is_empty()
     }
 
     /// A signal is read.
@@ -91,11 +100,11 @@ impl Task {
         vec![Part::Text(Text { text })]
     }
 
-    /// `turns[0]`: the opening, the state, the digest. Of the signals those that were read up to record `until`.
+    /// `turns[0]`: the opening, the state, the digest.
     #[must_use]
-    pub fn snapshot(&self, until: u64) -> Vec<Part> {
+    pub fn snapshot(&self) -> Vec<Part> {
         let mut parts = self.opening.clone();
-        for text in [self.state_text(until), super::compress::digest::text(&self.digest)] {
+        for text in [self.state_text(), super::compress::digest::text(&self.digest)] {
             if !text.is_empty() {
                 parts.push(Part::Text(Text { text }));
             }
@@ -105,16 +114,20 @@ impl Task {
 
     /// Tokens of that snapshot: of the parts it is made of, each counted when it came.
     #[must_use]
-    pub fn snapshot_tokens(&self, until: u64) -> u64 {
-        let signals = self.signals.iter().filter(|heard| heard.seq <= until);
+    pub fn snapshot_tokens(&self) -> u64 {
         let parts = [self.opening_tokens, self.plan_tokens, self.digest_tokens, FRAME];
-        let signals = signals.map(|heard| heard.tokens.saturating_add(FRAME));
+        let signals = self.without_delta().map(|heard| heard.tokens.saturating_add(FRAME));
         parts.into_iter().chain(signals).fold(0, u64::saturating_add)
     }
 
-    fn state_text(&self, until: u64) -> String {
+    /// Signals that no delta among the turns tells.
+    fn without_delta(&self) -> impl Iterator<Item = &Heard> {
+        self.signals.iter().filter(|heard| heard.delta <= self.digest.to)
+    }
+
+    fn state_text(&self) -> String {
         let mut text = plan_text(&self.plan);
-        for heard in self.signals.iter().filter(|heard| heard.seq <= until) {
+        for heard in self.without_delta() {
             if !text.is_empty() {
                 text.push('\n');
             }

@@ -13,7 +13,7 @@ use crate::context::prompt::Prompt;
 use crate::context::task::Task;
 use crate::wire::event::{CallRef, Ended};
 use crate::wire::message::Usage;
-use crate::wire::policy::{Config, Price};
+use crate::wire::policy::{Config, Limits, Price};
 
 /// The fold of a session's log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -119,6 +119,12 @@ impl State {
     #[must_use]
     pub fn task(&self) -> &Task {
         &self.task
+    }
+
+    /// The bounds of the current goal.
+    #[must_use]
+    pub fn limits(&self) -> Option<&Limits> {
+        self.run.as_ref().map(|run| &run.config.limits)
     }
 
     /// Whether a call id was given out in this session. Ids are kept as hashes: a collision only costs a longer id.

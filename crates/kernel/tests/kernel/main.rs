@@ -10,10 +10,12 @@
     reason = "a test fails by panicking"
 )]
 
+mod compression;
 mod contract;
 mod layers;
 mod limits;
 mod log;
+mod planning;
 mod prompts;
 mod questions;
 mod random;
@@ -24,4 +26,5 @@ mod signals;
 mod stops;
 mod table;
 mod tools;
+mod walk;
 mod world;

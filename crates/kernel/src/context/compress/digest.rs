@@ -37,6 +37,22 @@ pub fn text(digest: &Digest) -> String {
     text
 }
 
+/// Tokens that the digest's text cannot well be above, without counting it.
+pub(super) fn at_most(digest: &Digest) -> u64 {
+    let lines = digest.lines.iter().map(|line| line.text.len());
+    let values = digest.ledger.iter().map(|value| value.value.len().saturating_add(1));
+    let bytes = lines.chain(values).fold(digest.summary.len(), usize::saturating_add);
+    let lines = u64::try_from(digest.lines.len()).unwrap_or(u64::MAX).saturating_mul(AROUND);
+    bulk(bytes).saturating_add(lines).saturating_add(HEADLINE)
+}
+
+fn bulk(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(3)).unwrap_or(u64::MAX)
+}
+
+/// Tokens of the first line and the titles.
+const HEADLINE: u64 = 64;
+
 fn headline(digest: &Digest) -> String {
     let Digest { passes, from, to, .. } = digest;
     let times = if *passes == 1 { String::from("once") } else { format!("{passes} times") };

@@ -30,6 +30,7 @@ pub struct Draft<'a> {
     task: &'a Task,
     target: u64,
     head: u64,
+    weight: u64,
     changes: u64,
     left: bool,
 }
@@ -49,10 +50,12 @@ impl<'a> Draft<'a> {
         scale: Scale<'a>,
     ) -> Option<Self> {
         let (head, turns) = prompt.entries().split_first()?;
-        let (first, history) = turns.split_first()?;
+        let (_, history) = turns.split_first()?;
         let pieces = history.iter().map(piece).collect::<Option<Vec<_>>>()?;
+        let weight = history.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.source.tokens));
         let mut draft = Self {
             pieces,
+            weight,
             digest: task.digest.clone(),
             labels,
             scale,
@@ -62,15 +65,15 @@ impl<'a> Draft<'a> {
             changes: 0,
             left: task.digest.passes > 0,
         };
-        draft.supersede_opening(first);
+        draft.supersede_opening();
         Some(draft)
     }
 
     /// A goal that `turns[0]` began with, and that is not the current one, goes to the digest: `turns[0]` will begin with
     /// another.
-    fn supersede_opening(&mut self, first: &Entry) {
-        if first.source.seq != self.task.goal_seq && !self.task.opening_below {
-            harvest::user(&mut self.digest, &self.task.opening, first.source.seq);
+    fn supersede_opening(&mut self) {
+        if self.task.opening_seq != self.task.goal_seq && !self.task.opening_below {
+            harvest::user(&mut self.digest, &self.task.opening, self.task.opening_seq);
         }
     }
 
@@ -86,18 +89,17 @@ impl<'a> Draft<'a> {
         self.tokens() <= self.target
     }
 
-    /// Tokens of the prompt as it stands, with room for the digest.
+    /// Tokens of the prompt as it stands, with its digest.
     #[must_use]
     pub fn tokens(&self) -> u64 {
-        let pieces = self.pieces.iter().map(|piece| piece.source.tokens);
-        let digest = if self.left { self.digest_room() } else { 0 };
-        pieces.fold(self.fixed().saturating_add(digest), u64::saturating_add)
+        let digest = if self.left { self.digest_room().min(digest::at_most(&self.digest)) } else { 0 };
+        self.fixed().saturating_add(digest).saturating_add(self.weight)
     }
 
-    /// Tokens above the target, once the digest has its room.
+    /// Tokens of pieces above the target, where the digest takes all of its room.
     pub(super) fn excess(&self) -> u64 {
-        let digest = if self.left { 0 } else { self.digest_room() };
-        self.tokens().saturating_add(digest).saturating_sub(self.target)
+        let others = self.fixed().saturating_add(self.digest_room());
+        self.weight.saturating_sub(self.target.saturating_sub(others))
     }
 
     /// The first of the pieces that are never taken away: the newest turn, and what the model has not read yet.
@@ -124,6 +126,7 @@ impl<'a> Draft<'a> {
             return;
         }
         harvest::values(&mut self.digest, piece, self.labels);
+        self.weight = self.weight.saturating_sub(piece.source.tokens).saturating_add(tokens);
         (piece.block, piece.source.tokens) = (block, tokens);
         (self.changes, self.left) = (self.changes.saturating_add(1), true);
     }
@@ -132,7 +135,7 @@ impl<'a> Draft<'a> {
     pub(super) fn take_away(&mut self, count: usize) {
         let goal = self.task.goal_seq;
         for piece in self.pieces.drain(..count).collect::<Vec<_>>() {
-            self.note_taken(piece.source.seq);
+            self.note_taken(&piece.source);
             if !(piece.source.role == Role::Goal && piece.source.seq == goal) {
                 harvest::piece(&mut self.digest, &piece, self.labels);
             }
@@ -143,7 +146,9 @@ impl<'a> Draft<'a> {
     pub(super) fn lighten(&mut self, at: usize, block: Block<'static>) {
         let tokens = self.weigh(&block);
         if let Some(piece) = self.pieces.get_mut(at) {
-            (piece.block, piece.source.tokens) = (block, tokens.min(piece.source.tokens));
+            let lighter = tokens.min(piece.source.tokens);
+            self.weight = self.weight.saturating_sub(piece.source.tokens).saturating_add(lighter);
+            (piece.block, piece.source.tokens) = (block, lighter);
         }
     }
 
@@ -174,13 +179,13 @@ impl<'a> Draft<'a> {
         let mut task = self.task.clone();
         task.opening = task.reopened(below);
         task.digest = self.digest.clone();
-        let parts = task.snapshot(self.digest.to);
+        let parts = task.snapshot();
         let source = Source { role: Role::State, seq: task.goal_seq, tokens: self.scale.content(&parts) };
         Piece { block: Block::User(UserBlock { parts: parts.into() }), source }
     }
 
     fn fixed(&self) -> u64 {
-        self.head.saturating_add(self.task.snapshot_tokens(self.digest.to)).saturating_sub(self.task.digest_tokens)
+        self.head.saturating_add(self.task.snapshot_tokens()).saturating_sub(self.task.digest_tokens)
     }
 
     fn digest_room(&self) -> u64 {
@@ -189,7 +194,9 @@ impl<'a> Draft<'a> {
         part.clamp(DIGEST_LEAST, DIGEST_MOST)
     }
 
-    fn note_taken(&mut self, seq: u64) {
+    fn note_taken(&mut self, source: &Source) {
+        let seq = source.seq;
+        self.weight = self.weight.saturating_sub(source.tokens);
         self.digest.from = if self.digest.to == 0 { seq } else { self.digest.from.min(seq) };
         self.digest.to = self.digest.to.max(seq);
         (self.changes, self.left) = (self.changes.saturating_add(1), true);

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use super::notes::{ask, go_on, note, read_notes};
+use super::notes::{ask, begin_anew, go_on, note, read_notes};
 use super::{Misfit, live};
 use crate::context::prompt::share;
 use crate::context::render;
@@ -29,6 +29,7 @@ pub(super) fn started(state: &mut State, seq: u64, event: &Started) -> Result<()
     }
     leave_behind(state);
     read_notes(state, seq);
+    let was_under_way = state.task.is_under_way();
     state.task.begin(seq, &event.goal, &event.criteria);
     let tokens = event.tokens.saturating_sub(head_tokens);
     let first = state.prompt.len() == 1;
@@ -37,6 +38,7 @@ pub(super) fn started(state: &mut State, seq: u64, event: &Started) -> Result<()
     }
     let role = if first { Role::State } else { Role::Goal };
     state.prompt.push(goal, Source { role, seq, tokens });
+    begin_anew(state, event.config.placement, was_under_way);
     forget_ceiling(state, &event.config);
     state.run = Some(Run {
         format: event.format,

@@ -33,10 +33,11 @@ pub(super) fn note(state: &mut State, text: String) {
 pub(super) fn read_notes(state: &mut State, seq: u64) {
     let (words, changes): (Vec<_>, Vec<_>) =
         core::mem::take(&mut state.notes).into_iter().partition(|note| note.of == Origin::Word);
-    for note in changes.iter().filter(|note| note.of == Origin::Signal) {
-        state.task.hear(Heard { seq, text: note.text.clone(), tokens: note.tokens });
-    }
     let live = state.run.as_ref().is_some_and(|run| run.config.placement == Placement::Live);
+    for note in changes.iter().filter(|note| note.of == Origin::Signal) {
+        let delta = if live { 0 } else { seq };
+        state.task.hear(Heard { delta, text: note.text.clone(), tokens: note.tokens });
+    }
     if !live {
         return append(state, seq, changes.into_iter().chain(words));
     }
@@ -44,6 +45,13 @@ pub(super) fn read_notes(state: &mut State, seq: u64) {
         restate(state);
     }
     append(state, seq, words.into_iter());
+}
+
+/// With live placement `turns[0]` must not go on telling the plan of the goal before.
+pub(super) fn begin_anew(state: &mut State, placement: Placement, was_under_way: bool) {
+    if placement == Placement::Live && was_under_way {
+        restate(state);
+    }
 }
 
 fn append(state: &mut State, seq: u64, notes: impl Iterator<Item = Note>) {
@@ -61,8 +69,8 @@ fn append(state: &mut State, seq: u64, notes: impl Iterator<Item = Note>) {
 /// `turns[0]` says how the task stands now.
 fn restate(state: &mut State) {
     let task = &state.task;
-    let text = render::user_block(&task.snapshot(u64::MAX));
-    let source = Source { role: Role::State, seq: task.goal_seq, tokens: task.snapshot_tokens(u64::MAX) };
+    let text = render::user_block(&task.snapshot());
+    let source = Source { role: Role::State, seq: task.goal_seq, tokens: task.snapshot_tokens() };
     state.prompt.restate(text, source);
 }
 
@@ -117,10 +125,11 @@ pub(super) fn compressed(state: &mut State, seq: u64, event: &Compressed) -> Res
 fn reopen(state: &mut State, event: &Compressed) {
     let task = &mut state.task;
     let below = event.sources.iter().any(|source| source.role == Role::Goal && source.seq == task.goal_seq);
-    (task.opening, task.opening_below) = (task.reopened(below), below);
+    task.opening = task.reopened(below);
+    (task.opening_seq, task.opening_below) = (task.goal_seq, below);
     task.digest = event.digest.clone();
     let first = event.sources.first().map_or(0, |source| source.tokens);
     task.digest_tokens = 0;
     task.opening_tokens = 0;
-    task.opening_tokens = first.saturating_sub(task.snapshot_tokens(event.digest.to));
+    task.opening_tokens = first.saturating_sub(task.snapshot_tokens());
 }
