@@ -83,6 +83,10 @@ pub enum Step {
         block: Box<str>,
         /// Seq of its Settled.
         seq: u64,
+        /// What it says, as a hash.
+        outcome: u64,
+        /// Whether it is an error.
+        failed: bool,
         /// Its tokens.
         tokens: u64,
     },

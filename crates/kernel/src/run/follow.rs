@@ -8,6 +8,7 @@ use super::planning::settle_here;
 use super::press::press;
 use super::resolve::Next;
 use super::state::{Overflow, Run, State};
+use super::stuck;
 use crate::Millis;
 use crate::context::weigh::{Scale, Tokens};
 use crate::governance::{Call, Stage, View, Windows, judge};
@@ -42,6 +43,9 @@ pub(crate) fn follow(state: &State, desk: &mut Desk<'_>, since: u64, now: i64) -
     }
     let is_new = run.owed.is_some_and(|owed| owed >= since) || run.overflow == Overflow::Refused;
     if is_new && run.owed.is_some() {
+        if let Some(end) = stuck::end(&run.rounds) {
+            return Some(end);
+        }
         return press(state, run, desk, now);
     }
     act(state, run, desk, now)

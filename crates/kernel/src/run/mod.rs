@@ -13,3 +13,4 @@ pub(crate) mod planning;
 pub(crate) mod press;
 pub mod resolve;
 pub mod state;
+pub(crate) mod stuck;

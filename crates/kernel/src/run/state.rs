@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::calls::OpenCall;
 use super::phase::Phase;
 use super::resolve::Next;
+use super::stuck::Round;
 use crate::context::prompt::Prompt;
 use crate::context::task::Task;
 use crate::wire::event::{CallRef, Ended};
@@ -42,6 +43,8 @@ pub(crate) struct Run {
     /// Price of the model that answered last, where it is not that of the config: the next answer may be its too.
     pub(crate) answered_at: Option<Price>,
     pub(crate) overflow: Overflow,
+    /// What the last replies did.
+    pub(crate) rounds: Vec<Round>,
     /// The CallModel that is owed.
     pub(crate) owed: Option<u64>,
     /// The last reply, while its calls are open or its end is due.

@@ -32,6 +32,10 @@ fn turn(world: &mut World, number: usize, bytes: usize) -> Vec<Event> {
     world.events(from)
 }
 
+fn numbered(number: usize) -> ReplyPart {
+    call_as(&format!("c{number}"), "look", &format!("{{\"n\":{number}}}"))
+}
+
 fn compressions(world: &World) -> Vec<Compressed> {
     let events = world.events(0).into_iter();
     events.filter_map(|event| if let Event::Compressed(event) = event { Some(event) } else { None }).collect()
@@ -65,9 +69,10 @@ fn one_rewrite_goes_down_to_the_low_mark_so_that_the_next_is_far() {
 #[test]
 fn the_ladder_takes_the_strategy_that_loses_least() {
     let mut talks = begun(windowed(8_000));
-    for _ in 0..9 {
+    for number in 0..9 {
         let id = talks.call();
-        talks.take(Input::Reply(Reply { usage: None, ..reply(id, vec![said(&"so ".repeat(1_200)), call("look")]) }));
+        talks
+            .take(Input::Reply(Reply { usage: None, ..reply(id, vec![said(&"so ".repeat(1_200)), numbered(number)]) }));
         talks.take(result(talks.runs()[0].id, "r"));
     }
     let mut looks = begun(windowed(8_000));
@@ -301,7 +306,7 @@ fn usage_above_our_count_makes_the_rewrite_come_in_time() {
         let prompt = world.kernel.state().prompt().gauge().own();
         let usage = Some(Usage { input: prompt * 3 / 2, output: 10, ..Usage::default() });
         let id = world.call();
-        let call = call_as(&format!("c{number}"), "look", "{}");
+        let call = numbered(number);
         world.take(Input::Reply(Reply { usage, ..reply(id, vec![call]) }));
         world.take(result(world.runs()[0].id, &"x ".repeat(200)));
         let real = world.kernel.state().prompt().gauge().own() * 3 / 2;

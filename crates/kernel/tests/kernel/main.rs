@@ -24,6 +24,7 @@ mod resume;
 mod say;
 mod signals;
 mod stops;
+mod stuck;
 mod table;
 mod tools;
 mod walk;

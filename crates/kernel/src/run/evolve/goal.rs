@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
 use super::notes::{ask, begin_anew, go_on, note, read_notes};
 use super::{Misfit, live};
@@ -47,6 +48,7 @@ pub(super) fn started(state: &mut State, seq: u64, event: &Started) -> Result<()
         tally: Tally::default(),
         answered_at: None,
         overflow: Overflow::None,
+        rounds: Vec::new(),
         owed: Some(seq),
         reply: None,
         ended: None,
@@ -94,6 +96,7 @@ pub(super) fn resumed(state: &mut State, seq: u64, event: &Resumed) -> Result<()
     let before = core::mem::replace(&mut run.config, event.config.clone());
     (run.format, run.renderer, run.ended, run.answered_at) = (event.format, event.renderer, None, None);
     run.overflow = Overflow::None;
+    run.rounds.clear();
     (run.tally.repairs, run.tally.blanks) = (0, 0);
     if let Some(reply) = &mut run.reply {
         reply.calls.iter_mut().for_each(|call| take_up(call, &before));
