@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 # Characters of one part, where the share of the window allows them.
 _PART = 16_000
-# Tokens of the line that says how to read on.
-_LINE = 48
 _RECORDS = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 
 
@@ -69,7 +67,8 @@ def _names(records: Sequence[bytes], ref: str) -> bool:
 
 
 def _part(session: Session, ref: str, text: str, offset: int) -> str:
-    room = max(1, session.result_share - _LINE)
+    # The line below is no longer than with the largest numbers it can have; a token more for where the two meet.
+    room = max(1, session.result_share - count(_reading_on(ref, len(text), len(text), len(text)), session.model) - 1)
     size = _PART
     part = text[offset : offset + size]
     while size > 1 and (tokens := count(part, session.model)) > room:
@@ -77,5 +76,9 @@ def _part(session: Session, ref: str, text: str, offset: int) -> str:
         part = text[offset : offset + size]
     end = offset + len(part)
     if end >= len(text):
-        return part if offset else (part or "(empty)")
-    return f"{part}\n[{offset} to {end} of {len(text)} characters; recall({json.dumps(ref)}, {end}) reads on]"
+        return part or "(empty)"
+    return part + _reading_on(ref, offset, end, len(text))
+
+
+def _reading_on(ref: str, offset: int, end: int, whole: int) -> str:
+    return f"\n[{offset} to {end} of {whole} characters; recall({json.dumps(ref)}, {end}) reads on]"
