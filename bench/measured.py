@@ -33,6 +33,12 @@ def python_counts(report: Path) -> str:
     return f"{total - failed - skipped} passed, {failed} failed, {skipped} skipped, {took:.0f} s"
 
 
+def kills(report: Path) -> int:
+    """How many processes the tests of durability have killed, by their own account."""
+    told = ElementTree.parse(report).getroot().iter("property")
+    return sum(int(each.get("value", "0")) for each in told if each.get("name") == "kills")
+
+
 def slowest(report: Path, count: int = 10) -> list[str]:
     """The tests that took longest."""
     cases = ElementTree.parse(report).getroot().iter("testcase")
@@ -64,6 +70,8 @@ def page(folder: Path, seed: str) -> str:
             "",
             f"* Kernel and tokens (Rust): {rust}; properties of the kernel at {cases} cases each.",
             f"* Package (Python): {python_counts(folder / 'python.xml')}.",
+            f"* Processes killed in the middle of a session: {kills(folder / 'python.xml'):,}. A lost record, a second "
+            "execution of a `once` tool or an unreadable log in any of them fails a test.",
             "",
             "The slowest:",
             "",

@@ -175,7 +175,7 @@ class Deepstrike:
         return fresh
 
     def decoded(self, pieces: list[bytes]) -> int:
-        from deepstrike.providers.dialects.chat_decode import ChatDecoder
+        from deepstrike.providers.dialects.chat.decode import ChatDecoder
         from deepstrike.providers.dialects.sse import SseReader
         from deepstrike.providers.redact import Mask
 

@@ -11,33 +11,23 @@ from typing import TYPE_CHECKING
 from deepstrike._version import __version__
 
 if TYPE_CHECKING:
-    from deepstrike.errors import (
-        BadRequest,
-        CircuitOpen,
-        ConfigError,
-        ContentFiltered,
-        ContextOverflow,
-        CorruptLog,
-        DeepStrikeError,
-        Overloaded,
-        ProviderError,
-        QuotaExhausted,
-        RateLimited,
-        RunFailed,
-        SessionBusy,
-        SessionError,
-        StaleWriter,
-        Stalled,
-        ToolError,
-        Truncated,
-        Unauthorized,
-        UnknownSession,
-        Unreachable,
-    )
+    from deepstrike.errors import ConfigError, DeepStrikeError, ProviderError, RunFailed, SessionError, ToolError
     from deepstrike.execution.local import LocalExecutionPlane
+    from deepstrike.governance.permissions import PermissionManager, PermissionMode
+    from deepstrike.governance.policy import Governance
     from deepstrike.options import RuntimeOptions
+    from deepstrike.providers.anthropic import AnthropicProvider
     from deepstrike.providers.base import LLMProvider, ModelRequest
+    from deepstrike.providers.compatible import OpenAICompatibleProvider
+    from deepstrike.providers.deepseek import DeepSeekProvider
+    from deepstrike.providers.fallback import FallbackProvider
+    from deepstrike.providers.gemini import GeminiProvider
+    from deepstrike.providers.kimi import KimiProvider
+    from deepstrike.providers.minimax import MiniMaxProvider
+    from deepstrike.providers.ollama import OllamaProvider
     from deepstrike.providers.openai import OpenAIProvider
+    from deepstrike.providers.qwen import QwenProvider
+    from deepstrike.providers.replayed import ReplayProvider
     from deepstrike.providers.retry import RetryConfig
     from deepstrike.providers.scripted import ScriptedProvider
     from deepstrike.providers.transport.base import Timeouts
@@ -45,12 +35,16 @@ if TYPE_CHECKING:
     from deepstrike.run import Run, collect_text
     from deepstrike.runner import RuntimeRunner
     from deepstrike.sessions.base import SessionLog
+    from deepstrike.sessions.file import FileSessionLog
     from deepstrike.sessions.memory import InMemorySessionLog
+    from deepstrike.sessions.sqlite import SqliteSessionLog
     from deepstrike.stream import (
         AgentEvent,
         ContextCompressedEvent,
         DoneEvent,
         ErrorEvent,
+        NoticeEvent,
+        PendingRequest,
         PermissionRequestEvent,
         RetryEvent,
         RunResult,
@@ -68,33 +62,42 @@ if TYPE_CHECKING:
     from deepstrike.tools.context import ToolContext
     from deepstrike.tools.decorator import tool
     from deepstrike.tools.files import read_file
+    from deepstrike.tools.suspension import Suspend
     from deepstrike.wire.message import File, Image, Text
 
 _HOMES = {
     "AgentEvent": "deepstrike.stream",
-    "BadRequest": "deepstrike.errors",
+    "AnthropicProvider": "deepstrike.providers.anthropic",
     "CircuitBreaker": "deepstrike.providers.transport.breaker",
-    "CircuitOpen": "deepstrike.errors",
     "ConfigError": "deepstrike.errors",
-    "ContentFiltered": "deepstrike.errors",
     "ContextCompressedEvent": "deepstrike.stream",
-    "ContextOverflow": "deepstrike.errors",
-    "CorruptLog": "deepstrike.errors",
+    "DeepSeekProvider": "deepstrike.providers.deepseek",
     "DeepStrikeError": "deepstrike.errors",
     "DoneEvent": "deepstrike.stream",
     "ErrorEvent": "deepstrike.stream",
+    "FallbackProvider": "deepstrike.providers.fallback",
     "File": "deepstrike.wire.message",
+    "FileSessionLog": "deepstrike.sessions.file",
+    "GeminiProvider": "deepstrike.providers.gemini",
+    "Governance": "deepstrike.governance.policy",
     "Image": "deepstrike.wire.message",
     "InMemorySessionLog": "deepstrike.sessions.memory",
+    "KimiProvider": "deepstrike.providers.kimi",
     "LLMProvider": "deepstrike.providers.base",
     "LocalExecutionPlane": "deepstrike.execution.local",
+    "MiniMaxProvider": "deepstrike.providers.minimax",
     "ModelRequest": "deepstrike.providers.base",
+    "NoticeEvent": "deepstrike.stream",
+    "OllamaProvider": "deepstrike.providers.ollama",
+    "OpenAICompatibleProvider": "deepstrike.providers.compatible",
     "OpenAIProvider": "deepstrike.providers.openai",
-    "Overloaded": "deepstrike.errors",
+    "PendingRequest": "deepstrike.stream",
+    "PermissionManager": "deepstrike.governance.permissions",
+    "PermissionMode": "deepstrike.governance.permissions",
     "PermissionRequestEvent": "deepstrike.stream",
     "ProviderError": "deepstrike.errors",
-    "QuotaExhausted": "deepstrike.errors",
-    "RateLimited": "deepstrike.errors",
+    "QwenProvider": "deepstrike.providers.qwen",
+    "ReplayProvider": "deepstrike.providers.replayed",
     "RetryConfig": "deepstrike.providers.retry",
     "RetryEvent": "deepstrike.stream",
     "Run": "deepstrike.run",
@@ -103,13 +106,12 @@ _HOMES = {
     "RuntimeOptions": "deepstrike.options",
     "RuntimeRunner": "deepstrike.runner",
     "ScriptedProvider": "deepstrike.providers.scripted",
-    "SessionBusy": "deepstrike.errors",
     "SessionError": "deepstrike.errors",
     "SessionLog": "deepstrike.sessions.base",
     "SignalEvent": "deepstrike.stream",
-    "StaleWriter": "deepstrike.errors",
-    "Stalled": "deepstrike.errors",
+    "SqliteSessionLog": "deepstrike.sessions.sqlite",
     "StreamEvent": "deepstrike.stream",
+    "Suspend": "deepstrike.tools.suspension",
     "Text": "deepstrike.wire.message",
     "TextDelta": "deepstrike.stream",
     "ThinkingDelta": "deepstrike.stream",
@@ -121,10 +123,6 @@ _HOMES = {
     "ToolError": "deepstrike.errors",
     "ToolResultEvent": "deepstrike.stream",
     "ToolSuspendEvent": "deepstrike.stream",
-    "Truncated": "deepstrike.errors",
-    "Unauthorized": "deepstrike.errors",
-    "UnknownSession": "deepstrike.errors",
-    "Unreachable": "deepstrike.errors",
     "UsageEvent": "deepstrike.stream",
     "collect_text": "deepstrike.run",
     "read_file": "deepstrike.tools.files",
@@ -133,29 +131,37 @@ _HOMES = {
 
 __all__ = [
     "AgentEvent",
-    "BadRequest",
+    "AnthropicProvider",
     "CircuitBreaker",
-    "CircuitOpen",
     "ConfigError",
-    "ContentFiltered",
     "ContextCompressedEvent",
-    "ContextOverflow",
-    "CorruptLog",
+    "DeepSeekProvider",
     "DeepStrikeError",
     "DoneEvent",
     "ErrorEvent",
+    "FallbackProvider",
     "File",
+    "FileSessionLog",
+    "GeminiProvider",
+    "Governance",
     "Image",
     "InMemorySessionLog",
+    "KimiProvider",
     "LLMProvider",
     "LocalExecutionPlane",
+    "MiniMaxProvider",
     "ModelRequest",
+    "NoticeEvent",
+    "OllamaProvider",
+    "OpenAICompatibleProvider",
     "OpenAIProvider",
-    "Overloaded",
+    "PendingRequest",
+    "PermissionManager",
+    "PermissionMode",
     "PermissionRequestEvent",
     "ProviderError",
-    "QuotaExhausted",
-    "RateLimited",
+    "QwenProvider",
+    "ReplayProvider",
     "RetryConfig",
     "RetryEvent",
     "Run",
@@ -164,13 +170,12 @@ __all__ = [
     "RuntimeOptions",
     "RuntimeRunner",
     "ScriptedProvider",
-    "SessionBusy",
     "SessionError",
     "SessionLog",
     "SignalEvent",
-    "StaleWriter",
-    "Stalled",
+    "SqliteSessionLog",
     "StreamEvent",
+    "Suspend",
     "Text",
     "TextDelta",
     "ThinkingDelta",
@@ -182,10 +187,6 @@ __all__ = [
     "ToolError",
     "ToolResultEvent",
     "ToolSuspendEvent",
-    "Truncated",
-    "Unauthorized",
-    "UnknownSession",
-    "Unreachable",
     "UsageEvent",
     "__version__",
     "collect_text",

@@ -14,6 +14,7 @@ __all__ = [
     "META_TOOLS",
     "RENDERER",
     "Corrupt",
+    "Judge",
     "Kernel",
     "KernelFault",
     "Newer",
@@ -22,6 +23,8 @@ __all__ = [
     "__version__",
     "clip",
     "count",
+    "glob",
+    "permit",
     "validate",
 ]
 
@@ -52,6 +55,20 @@ class KernelFault(RuntimeError):
     """A defect in the native module. Drop the kernel that raised it and resume the session from its log."""
 
 @final
+class Judge:
+    """A policy, and the rate windows of all runs that it governs. Safe to use from several threads."""
+
+    def __new__(cls, policy: bytes) -> Judge:
+        """By a policy as JSON. Raises `ValueError` for one that is not valid."""
+    def set(self, policy: bytes) -> None:
+        """Another policy from here on; the windows of limits that stay go on counting. Raises `ValueError`."""
+    def evaluate(self, name: str, args: str, now: int, *, consume: bool, own: bool = False) -> bytes:
+        """What all stages say of a call at `now` (milliseconds since the epoch): JSON with `verdict` and `trail`.
+
+        `consume` counts an allowed call in the rate windows. `own` is for tools that only read what a run itself holds.
+        """
+
+@final
 class Kernel:
     """One session's state machine: inputs in, records and effects out. It does no I/O and reads no clock.
 
@@ -61,13 +78,15 @@ class Kernel:
     def __new__(cls) -> Kernel:
         """A session without records."""
     @staticmethod
-    def replay(records: Sequence[bytes]) -> Kernel:
+    def replay(records: Sequence[bytes], judge: Judge | None = None) -> Kernel:
         """The kernel that has lived through `records`, one JSON record each, from seq 0 on.
 
-        Raises `Corrupt` or `Newer`. Never tokenizes; about a microsecond a record.
+        The rate windows of `judge` hear of the calls that were allowed. Raises `Corrupt` or `Newer`. Never tokenizes; about a microsecond a record.
         """
-    def accept(self, input: bytes, now: int) -> list[bytes]:  # noqa: A002 (the kernel's word for it)
+    def accept(self, input: bytes, now: int, judge: Judge | None = None) -> list[bytes]:  # noqa: A002 (the kernel's word)
         """Takes one input (JSON) at `now` (milliseconds since the epoch) and returns the records it made (JSON each).
+
+        Rate limits are counted in the windows of `judge`, without one in the kernel's own.
 
         All or nothing: on `Rejected` or `Stale` nothing has changed. A `now` before the last record counts as its time.
         Some microseconds, and the time to count the new text's tokens (20 to 40 MB/s; the first count for a vocabulary
@@ -77,6 +96,7 @@ class Kernel:
         self,
         input: bytes,  # noqa: A002 (the kernel's word for it)
         now: int,
+        judge: Judge | None = None,
     ) -> tuple[list[bytes], bytes, int | None, bytes | None]:
         """`accept`, and how things stand behind it, in one call: the records, `pending()`, `deadline()`, `outcome()`.
 
@@ -89,6 +109,12 @@ class Kernel:
         """
     def blocks(self, epoch: int, start: int) -> bytes:
         """A JSON array of the prompt's blocks of `epoch` from index `start` on; empty if there are none."""
+    def task(self) -> bytes:
+        """`turns[0]` as the task stands now, as a JSON block, wherever on the wire its parts stand."""
+    def weights(self) -> tuple[int, int, int, int, int, int, int]:
+        """Tokens of `system_stable`, `system_knowledge`, the tools, `turns[0]` and the history, counted anew; then the
+        estimate of the whole prompt that the limits go by, and the window. Zeros before the first goal.
+        """
     def deadline(self) -> int | None:
         """When the current goal runs out of active time, in milliseconds since the epoch; None without a limit."""
     def outcome(self) -> bytes | None:
@@ -118,6 +144,15 @@ def clip(text: str, model: str, limit: int) -> tuple[str, int] | None:
     The result is beginning, a line that says how many characters are missing, and end, cut on character boundaries,
     with the number of tokens of the whole text. A limit that has no room for the line leaves "…", one of 0 nothing.
     Takes the time to count the text.
+    """
+
+def glob(pattern: str, name: str) -> bool:
+    """Whether a glob fits a tool's whole name: `*`, `?`, `[…]`, `[!…]` anywhere, case-sensitive, no special characters."""
+
+def permit(permissions: bytes, tool: str, action: str) -> tuple[str, int | None]:
+    """What a permission manager (JSON) says of an action: allow, ask or deny, and the number of the entry that decides.
+
+    Raises `ValueError` for permissions that are not valid.
     """
 
 def validate(schema: str, document: str) -> list[str]:

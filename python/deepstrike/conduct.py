@@ -1,4 +1,4 @@
-"""One goal from its beginning to its result: opens the session, drives it, gives it back."""
+"""One goal, begun or taken up again, to its result: opens the session, drives it, gives it back."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, cast
 
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
+from deepstrike.host.folding import unknown
 from deepstrike.host.meta import MetaPlane
+from deepstrike.host.requests import open_requests, resolve
 from deepstrike.host.session import HostFailed, JournalFailed, Session
 from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
+from deepstrike.wire.input import Resume
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deepstrike.clock import Clock
     from deepstrike.errors import DeepStrikeError
     from deepstrike.host.crew import Means
     from deepstrike.host.outbox import Outbox
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
     from deepstrike.sessions.base import SessionLog
     from deepstrike.stream import Status
     from deepstrike.wire.effect import Outcome
-    from deepstrike.wire.input import Start
+    from deepstrike.wire.input import Answer, Start
 
 _MICRO = 1_000_000
 
@@ -30,7 +36,8 @@ class Task:
     """What a run is about, fixed before it begins."""
 
     session_id: str
-    start: Start
+    first: Start | Resume
+    answers: Mapping[str, str]
     log: SessionLog
     recent: Recent
     means: Means
@@ -65,12 +72,9 @@ class Conduct:
         """
         clock = current_clock()
         task = self._task
-        session = await Session.open(task.session_id, task.log, task.recent, clock, task.start.config)
+        session = await Session.open(task.session_id, task.log, task.recent, clock, task.first.config)
         try:
-            self._drive = drive = Drive(session, _means(task, session), outbox, clock)
-            if self._interrupted is not None:
-                drive.interrupt(self._interrupted)
-            self.result = self._result(await drive.run(task.start))
+            self.result = self._result(await self._outcome(session, outbox, clock))
             await session.rest(task.recent)
         except (JournalFailed, HostFailed) as error:
             self.result = self._lost(session, error)
@@ -83,6 +87,21 @@ class Conduct:
             await session.close()
         outbox.put(_done(self.result))
         return self.result
+
+    async def _outcome(self, session: Session, outbox: Outbox, clock: Clock) -> Outcome:
+        task = self._task
+        answers: list[Answer] = []
+        if isinstance(task.first, Resume):
+            if session.kernel.phase == "idle":
+                raise unknown(task.session_id)
+            answers = resolve(session.kernel.pending(), task.answers)
+            standing = session.kernel.outcome()
+            if standing is not None and not answers and _stays(standing, task.first):
+                return standing
+        self._drive = drive = Drive(session, _means(task, session), outbox, clock)
+        if self._interrupted is not None:
+            drive.interrupt(self._interrupted)
+        return await drive.run(task.first, *answers)
 
     def _lost(self, session: Session, error: DeepStrikeError) -> RunResult:
         """The log is behind the kernel: the counters are the kernel's, the status is the failure's."""
@@ -97,7 +116,7 @@ class Conduct:
             text=outcome.text,
             output=None,
             status=cast("Status", outcome.status),
-            pending=outcome.pending,
+            pending=open_requests(outcome.pending),
             iterations=outcome.turns,
             usage=_usage(outcome),
             total_tokens=outcome.input_tokens + outcome.output_tokens,
@@ -110,6 +129,11 @@ class Conduct:
 
 def _means(task: Task, session: Session) -> Means:
     return replace(task.means, plane=MetaPlane(task.means.plane, session))
+
+
+def _stays(standing: Outcome, resume: Resume) -> bool:
+    """Whether going on would change nothing: the goal is completed, or waits for answers that nobody here gives."""
+    return standing.status == "completed" or (standing.status == "suspended" and not resume.config.attended.suspensions)
 
 
 def _usage(outcome: Outcome) -> UsageEvent:

@@ -12,12 +12,12 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from deepstrike.host.crew import Crew
-from deepstrike.host.narrate import Narrator, says_nothing
+from deepstrike.host.narrate import says_nothing
 from deepstrike.host.session import HostFailed, JournalFailed
 from deepstrike.host.steady import LEAVE_SECONDS, LOG_SECONDS, see_through, told
 from deepstrike.kernel import Stale, decode_record
+from deepstrike.wire.input import Answer, Interrupt
 from deepstrike.wire.input import Clock as ClockInput
-from deepstrike.wire.input import Interrupt
 
 if TYPE_CHECKING:
     from deepstrike.clock import Clock, Timer
@@ -58,7 +58,7 @@ class Drive:
         self._crew = Crew(session, outbox, means, self.take)
         self._outbox = outbox
         self._clock = clock
-        self._narrate = Narrator().narrate
+        self._narrate = session.narrator.narrate
         self._inputs: deque[Input] = deque()
         self._taking = False
         self._free: asyncio.Future[None] | None = None
@@ -69,11 +69,15 @@ class Drive:
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[Outcome] = self._loop.create_future()
 
-    async def run(self, first: Input) -> Outcome:
-        """Until the goal has ended. Cancelling stops what is in flight and leaves a log that ends `user_abort`."""
+    async def run(self, *inputs: Input) -> Outcome:
+        """Take these inputs, and go on until the goal has ended or waits.
+
+        Cancelling stops what is in flight and leaves a log that ends `user_abort`.
+        """
         self._watcher = self._loop.call_later(LOG_SECONDS, self._watch)
         try:
-            self._crew.spawn(first)
+            self._inputs.extend(inputs[:-1])
+            self._crew.spawn(inputs[-1])
             return await asyncio.shield(self._over)
         except asyncio.CancelledError:
             await see_through(self._end())
@@ -160,13 +164,15 @@ class Drive:
                 await self._accept(late)
             self._inputs.clear()
         step = await self._accept(item)
-        if step is None:
-            return
-        _, owed, deadline, outcome = step
-        if outcome is not None:
+        # What comes too late may still be the last that a parked run was waiting to hear.
+        outcome = self._session.kernel.outcome() if step is None else step[3]
+        if outcome is not None and not (self._inputs and outcome.status == "suspended"):
             if not self._over.done():
                 self._over.set_result(outcome)
             return
+        if step is None:
+            return
+        _, owed, deadline, _ = step
         self._crew.launch(owed, by)
         if deadline != self._deadline:
             self._arm(deadline)
@@ -177,6 +183,8 @@ class Drive:
             step = await self._session.accept(item)
         except Stale:
             return None
+        if isinstance(item, Answer):
+            self._crew.answered(item)
         put = self._outbox.put
         for line in step[0]:
             if says_nothing(line):

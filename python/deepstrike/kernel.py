@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from deepstrike._version import __version__
 from deepstrike.records import decode_record
 from deepstrike.wire.effect import Effect, Outcome
-from deepstrike.wire.message import Block, ToolSpec
+from deepstrike.wire.message import Block, ToolSpec, UserBlock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,15 +40,19 @@ __all__ = [
     "META_TOOLS",
     "RENDERER",
     "Corrupt",
+    "Judge",
     "Kernel",
     "KernelFault",
     "Newer",
     "Rejected",
     "Stale",
+    "Weights",
     "clip",
     "count",
     "decode_record",
     "encode_input",
+    "glob",
+    "permit",
     "validate",
     "warm",
 ]
@@ -58,12 +62,15 @@ FORMAT = _kernel.FORMAT
 RENDERER = _kernel.RENDERER
 """Version of the prompt rendering; digests are compared only between equal ones."""
 Corrupt = _kernel.Corrupt
+Judge = _kernel.Judge
 KernelFault = _kernel.KernelFault
 Newer = _kernel.Newer
 Rejected = _kernel.Rejected
 Stale = _kernel.Stale
 clip = _kernel.clip
 count = _kernel.count
+glob = _kernel.glob
+permit = _kernel.permit
 validate = _kernel.validate
 META_TOOLS = {spec.name: spec for spec in msgspec.json.decode(_kernel.META_TOOLS, type=list[ToolSpec])}
 """The kernel's own tools by name; it offers them beside those of a run."""
@@ -87,7 +94,20 @@ encode_input = msgspec.json.Encoder().encode
 """An input as the JSON that `accept` takes. Raises `UnicodeEncodeError` on a lone surrogate."""
 _effects = msgspec.json.Decoder(list[Effect]).decode
 _blocks = msgspec.json.Decoder(list[Block]).decode
+_task = msgspec.json.Decoder(UserBlock).decode
 _outcome = msgspec.json.Decoder(Outcome).decode
+
+
+class Weights(NamedTuple):
+    """Tokens by slot. `total` is the estimate of the whole prompt that the limits go by, anchored on reported usage."""
+
+    system_stable: int
+    system_knowledge: int
+    tools: int
+    state: int
+    history: int
+    total: int
+    window: int
 
 
 class Kernel:
@@ -104,26 +124,34 @@ class Kernel:
         self._native = _kernel.Kernel()
 
     @classmethod
-    def replay(cls, records: Sequence[bytes]) -> Kernel:
-        """The kernel that has lived through `records`, from seq 0 on. Raises `Corrupt` or `Newer`."""
+    def replay(cls, records: Sequence[bytes], judge: Judge | None = None) -> Kernel:
+        """The kernel that has lived through `records`, from seq 0 on. Raises `Corrupt` or `Newer`.
+
+        The rate windows of `judge` hear of the calls that were allowed.
+        """
         kernel = cls.__new__(cls)
-        kernel._native = _kernel.Kernel.replay(records)
+        kernel._native = _kernel.Kernel.replay(records, judge)
         return kernel
 
-    def accept(self, input: Input, now: int) -> list[bytes]:  # noqa: A002 (the kernel's word for it)
+    def accept(self, input: Input, now: int, judge: Judge | None = None) -> list[bytes]:  # noqa: A002 (the kernel's word)
         """Takes `input` at `now` (milliseconds since the epoch); the records it made, as the log keeps them.
 
         `decode_record` reads one. Raises `Stale` for the answer to an effect no longer owed, `Rejected` for an input
         that is not possible; nothing has changed then. A lone surrogate in a text raises `UnicodeEncodeError`.
         """
-        return self._native.accept(encode_input(input), now)
+        return self._native.accept(encode_input(input), now, judge)
 
-    def advance(self, input: bytes, now: int) -> tuple[list[bytes], list[Effect], int | None, Outcome | None]:  # noqa: A002
+    def advance(
+        self,
+        input: bytes,  # noqa: A002 (the kernel's word for it)
+        now: int,
+        judge: Judge | None = None,
+    ) -> tuple[list[bytes], list[Effect], int | None, Outcome | None]:
         """`accept` for an input that `encode_input` has encoded, and how things stand behind it.
 
         Gives the records it made, and what `pending()`, `deadline()` and `outcome()` say now. Raises as `accept` does.
         """
-        records, owed, deadline, outcome = self._native.advance(input, now)
+        records, owed, deadline, outcome = self._native.advance(input, now, judge)
         return records, _effects(owed), deadline, None if outcome is None else _outcome(outcome)
 
     def pending(self, since: int = -1) -> list[Effect]:
@@ -133,6 +161,14 @@ class Kernel:
     def blocks(self, epoch: int, start: int) -> list[Block]:
         """The prompt's blocks of `epoch` from index `start` on."""
         return _blocks(self._native.blocks(epoch, start))
+
+    def task(self) -> UserBlock:
+        """`turns[0]` as the task stands now: goal, criteria, plan, progress, signals, what is known of what left."""
+        return _task(self._native.task())
+
+    def weights(self) -> Weights:
+        """What each slot of the prompt weighs, counted anew: for whoever looks at a session."""
+        return Weights(*self._native.weights())
 
     def deadline(self) -> int | None:
         """When the current goal runs out of active time, in milliseconds since the epoch; None without a limit."""

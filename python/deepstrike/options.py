@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.local import LocalExecutionPlane
@@ -13,11 +13,21 @@ from deepstrike.sessions.memory import InMemorySessionLog
 from deepstrike.wire.policy import Limits, Model
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.providers.base import LLMProvider
     from deepstrike.sessions.base import SessionLog
+    from deepstrike.stream import ToolSuspendEvent
+
+
+@runtime_checkable
+class _Durable(Protocol):
+    """A session log that can be had with another durability."""
+
+    def with_durability(self, durability: Literal["os", "disk"]) -> SessionLog:
+        """The same sessions, appended to with this durability from now on."""
+
 
 _UNKNOWN_MODEL = ModelInfo(id="")
 _MICRO = 1_000_000
@@ -43,6 +53,12 @@ class RuntimeOptions:
     max_parallel_tools: how many tools of one run may run at once.
     state_placement: where changes of the task state reach the model: "frozen" puts them behind the history, so that the
         prompt only grows and the provider's cache holds; "live" rewrites `turns[0]`, the literal layout.
+    on_tool_suspend: answers a tool's `Suspend`: called with the `ToolSuspendEvent`, gives the answer, a value that JSON
+        can hold. A coroutine function runs on the loop, any other function in a thread. What it raises becomes the
+        error result of the call. The goal's time goes on meanwhile. None means that a suspended run parks.
+    durability: how far an append has come before anybody acts on it: `os`, handed to the operating system, so that it
+        outlives this process; `disk`, flushed, so that it outlives the machine. Needs a session log that offers
+        `with_durability`. None means what the log was built with.
 
     Raises `ConfigError` (a `ValueError`) that names the field and the remedy.
     """
@@ -61,6 +77,8 @@ class RuntimeOptions:
     max_cost_usd: float | None = None
     max_parallel_tools: int = 8
     state_placement: Literal["frozen", "live"] = "frozen"
+    on_tool_suspend: Callable[[ToolSuspendEvent], object] | None = None
+    durability: Literal["os", "disk"] | None = None
 
     def __post_init__(self) -> None:
         _require_methods("provider", self.provider, "stream")
@@ -83,11 +101,19 @@ class RuntimeOptions:
         _require_texts("initial_memory", self.initial_memory)
         if self.agent_id is not None:
             _require_text("agent_id", self.agent_id)
+        if self.on_tool_suspend is not None and not callable(self.on_tool_suspend):
+            raise ConfigError("on_tool_suspend must be a function of a ToolSuspendEvent, or None")
+        if self.durability is not None:
+            _require_durable(self.durability, self.session_log)
         self.limits(self.admit({}))
 
     def log(self) -> SessionLog:
-        """The session log, a fresh one in memory where none was given."""
-        return InMemorySessionLog() if self.session_log is None else self.session_log
+        """The session log, a fresh one in memory where none was given, with the durability that was asked for."""
+        if self.session_log is None:
+            return InMemorySessionLog()
+        if self.durability is None or not isinstance(self.session_log, _Durable):
+            return self.session_log
+        return self.session_log.with_durability(self.durability)
 
     def plane(self) -> ExecutionPlane:
         """The execution plane, an empty local one where none was given."""
@@ -137,6 +163,17 @@ def _require_methods(field: str, value: object, *methods: str) -> None:
     missing = [method for method in methods if not callable(getattr(value, method, None))]
     if missing:
         raise ConfigError(f"{field} must have the method {missing[0]}(…); {type(value).__name__} has none")
+
+
+def _require_durable(durability: str, log: object) -> None:
+    if durability not in ("os", "disk"):
+        raise ConfigError(f'durability must be "os", "disk" or None, not {durability!r}')
+    if not isinstance(log, _Durable):
+        kept = "sessions in memory" if log is None else type(log).__name__
+        raise ConfigError(
+            f"durability={durability!r} needs a session log on disk, and {kept} cannot promise it: give "
+            "session_log=FileSessionLog(…) or SqliteSessionLog(…), or leave durability out"
+        )
 
 
 def _require_text(field: str, value: object) -> None:

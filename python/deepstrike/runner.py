@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
 from deepstrike.host.crew import Means
+from deepstrike.host.exchange import answer_text
+from deepstrike.host.folding import look
 from deepstrike.host.parts import checked_part
 from deepstrike.host.recent import Recent
+from deepstrike.host.requests import open_requests
+from deepstrike.host.view import view
 from deepstrike.kernel import META_TOOLS, encode_input
 from deepstrike.options import RuntimeOptions
 from deepstrike.providers.base import Provider
 from deepstrike.run import Run, block_on
 from deepstrike.text import well_formed
-from deepstrike.wire.input import Start
+from deepstrike.wire.input import Resume, Start
 from deepstrike.wire.message import Text
-from deepstrike.wire.policy import Config, Limits, Policy
+from deepstrike.wire.policy import Attended, Config, Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import TracebackType
 
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.host.outbox import Outbox
-    from deepstrike.stream import RunResult
+    from deepstrike.host.view import ContextView
+    from deepstrike.stream import PendingRequest, RunResult
     from deepstrike.wire.message import Part, ToolSpec
 
 
@@ -64,26 +68,45 @@ class RuntimeRunner:
         options. `deps` reaches the tools as `ToolContext.deps`.
 
         Raises `ConfigError` for a goal, session id or extension that is wrong. The run itself raises `SessionBusy`,
-        `CorruptLog` or another `SessionError` when the session cannot be opened.
+        `CorruptLog` or another `SessionError` when the session cannot be opened; awaiting it gives a `RunResult` and
+        raises `RunFailed` on status `error`.
         """
-        admitted = self._options.admit({} if extensions is None else extensions)
-        session = _session_id(session_id)
-        start = Start(_parts(goal), self._config(session, self._options.limits(admitted)), _criteria(criteria))
-        _require_crossable(start)
-        task = Task(session, start, self._log, self._recent, self._means(admitted, deps))
-        return Run(lambda: Conduct(task), self._perform)
+        session = secrets.token_hex(8) if session_id is None else _session_id(session_id)
+        admitted = self._admitted(extensions)
+        start = Start(_parts(goal), self._config(session, admitted), _criteria(criteria))
+        return self._begin(session, start, self._means(admitted, deps), {})
 
-    def run(
+    run = run_streaming
+    """The same, named for `await`."""
+
+    def resume(
         self,
-        goal: str | Sequence[Part],
+        session_id: str,
         *,
-        session_id: str | None = None,
-        criteria: Sequence[str] | None = None,
+        answers: Mapping[str, object] | None = None,
         extensions: Mapping[str, object] | None = None,
         deps: object = None,
     ) -> Run:
-        """The same as `run_streaming`, named for `await`: gives a `RunResult`, raises `RunFailed` on status `error`."""
-        return self.run_streaming(goal, session_id=session_id, criteria=criteria, extensions=extensions, deps=deps)
+        """Go on with the last goal of a session from its log: interrupted, crashed, limited, failed or suspended.
+
+        Nothing that finished is done again. A call that had not begun is judged anew and run; one that had begun
+        without an outcome goes by its tool's `effect`: `read` and `idempotent` run again with the same key, `once` gets
+        the result "outcome unknown". The runner's options of today apply: model, tools, system prompt, limits. A goal
+        that ended by a limit goes on only if they raise that limit, else it ends the same way without a model call. Of
+        a completed session, or a suspended one that gets no answer, the `Run` yields the recorded `DoneEvent` alone.
+
+        `answers` maps the ids of open requests (`DoneEvent.pending`, `pending()`) to values that JSON can hold; the id
+        of the call will do while only one open request has it. Requests without an answer stay open. `extensions` and
+        `deps` are as for a new goal.
+
+        Raises `ConfigError` for an extension or an answer that is wrong. The run itself raises `UnknownSession`,
+        `SessionBusy` while a run is live on the session, `ConfigError` for an answer to a request that is not open
+        (then nothing is recorded), `CorruptLog` or another `SessionError`.
+        """
+        session = _session_id(session_id)
+        admitted = self._admitted(extensions)
+        resume = Resume(self._config(session, admitted))
+        return self._begin(session, resume, self._means(admitted, deps), _answers(answers))
 
     def run_sync(
         self,
@@ -112,6 +135,21 @@ class RuntimeRunner:
             if session_id is None or conduct.session_id == session_id:
                 conduct.interrupt("the user interrupted")
 
+    async def pending(self, session_id: str) -> tuple[PendingRequest, ...]:
+        """The open requests of a session, the oldest first, read from its log; also of one that is live elsewhere.
+
+        Raises `UnknownSession`, `CorruptLog` or another `SessionError`.
+        """
+        kernel = await look(_session_id(session_id), self._log)
+        return open_requests(kernel.pending())
+
+    async def context(self, session_id: str) -> ContextView:
+        """The four slots of a session's context as its log stands, with the tokens of each; also of a live session.
+
+        The same in any process. Raises `UnknownSession`, `CorruptLog` or another `SessionError`.
+        """
+        return await view(_session_id(session_id), self._log)
+
     async def sessions(self) -> list[str]:
         """The ids of the sessions in the log."""
         return await self._log.sessions()
@@ -139,22 +177,39 @@ class RuntimeRunner:
             with self._lock:
                 self._active.discard(conduct)
 
-    def _means(self, extensions: Mapping[str, object], deps: object) -> Means:
-        provider = self._options.provider
-        dialect = provider.dialect if isinstance(provider, Provider) else ""
-        model = self._options.model_info().id
-        return Means(provider, self._plane, extensions, dialect, model, self._options.agent_id, deps)
+    def _begin(self, session: str, first: Start | Resume, means: Means, answers: Mapping[str, str]) -> Run:
+        _require_crossable(first)
+        task = Task(session, first, answers, self._log, self._recent, means)
+        return Run(lambda: Conduct(task), self._perform)
 
-    def _config(self, session: str, limits: Limits) -> Config:
+    def _admitted(self, extensions: Mapping[str, object] | None) -> Mapping[str, object]:
+        return self._options.admit({} if extensions is None else extensions)
+
+    def _means(self, extensions: Mapping[str, object], deps: object) -> Means:
+        options = self._options
+        dialect = options.provider.dialect if isinstance(options.provider, Provider) else ""
+        return Means(
+            options.provider,
+            self._plane,
+            extensions,
+            dialect,
+            options.model_info().id,
+            options.agent_id,
+            deps,
+            options.on_tool_suspend,
+        )
+
+    def _config(self, session: str, extensions: Mapping[str, object]) -> Config:
         return Config(
             session=well_formed(session),
             system=well_formed(self._options.system_prompt),
             preload=tuple(map(well_formed, self._options.initial_memory)),
             tools=_tools(self._plane),
             policy=Policy(),
-            limits=limits,
+            limits=self._options.limits(extensions),
             model=self._options.model(),
             placement=self._options.state_placement,
+            attended=Attended(suspensions=self._options.on_tool_suspend is not None),
         )
 
 
@@ -166,9 +221,9 @@ def _tools(plane: ExecutionPlane) -> tuple[ToolSpec, ...]:
     return tools
 
 
-def _require_crossable(start: Start) -> None:
+def _require_crossable(first: Start | Resume) -> None:
     try:
-        encode_input(start)
+        encode_input(first)
     except (UnicodeEncodeError, TypeError) as error:
         raise ConfigError(
             f"the run cannot be recorded: {error}; look for a lone surrogate or a wrong type in a tool's name or "
@@ -176,12 +231,18 @@ def _require_crossable(start: Start) -> None:
         ) from error
 
 
-def _session_id(session_id: str | None) -> str:
-    if session_id is None:
-        return secrets.token_hex(8)
+def _session_id(session_id: str) -> str:
     if not isinstance(session_id, str):
         raise ConfigError(f"session_id must be a text, not {type(session_id).__name__}")
     return session_id
+
+
+def _answers(answers: Mapping[str, object] | None) -> dict[str, str]:
+    if answers is None:
+        return {}
+    if not isinstance(answers, Mapping) or not all(isinstance(key, str) for key in answers):
+        raise ConfigError("answers must be a dict of values by request id, as in answers={request.request_id: True}")
+    return {key: answer_text(value) for key, value in answers.items()}
 
 
 def _parts(goal: str | Sequence[Part]) -> tuple[Part, ...]:

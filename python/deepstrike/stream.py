@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deepstrike.wire.effect import AskUser
     from deepstrike.wire.signal import Signal
 
 Status = Literal["completed", "max_turns", "token_budget", "timeout", "user_abort", "error", "suspended"]
@@ -110,6 +109,23 @@ class PermissionRequestEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingRequest:
+    """A question that a session waits with; `request_id` is the key of its answer in `runner.resume(…, answers=…)`.
+
+    A `suspension` is a tool's own question: `payload` is what it asked with. An `approval` asks whether the call may
+    run: `reason` says why. `arguments` are the validated ones. The id is the same in every process.
+    """
+
+    request_id: str
+    kind: Literal["approval", "suspension"]
+    call_id: str
+    name: str
+    arguments: Mapping[str, object]
+    payload: object | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class UsageEvent:
     """Tokens and cost of one model call, or the sums of a goal (`DoneEvent.usage`).
 
@@ -191,7 +207,7 @@ class DoneEvent:
     usage: UsageEvent | None = None
     session_id: str | None = None
     output: object | None = None
-    pending: tuple[AskUser, ...] | None = None
+    pending: tuple[PendingRequest, ...] | None = None
     type: ClassVar[Literal["done"]] = "done"
 
 
@@ -237,7 +253,7 @@ class RunResult:
     text: str
     output: object | None
     status: Status
-    pending: tuple[AskUser, ...]
+    pending: tuple[PendingRequest, ...]
     iterations: int
     usage: UsageEvent
     total_tokens: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from deepstrike.cli.choice import Choice, choose
+from deepstrike.cli.choice import KEYS, Choice, choose
 from deepstrike.cli.probe import LocalServer
 from deepstrike.errors import ConfigError
+from deepstrike.providers.base import ModelInfo, Provider
 from deepstrike.providers.demo import DemoProvider
 
 OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3:4b", "llama3"))
@@ -14,7 +15,7 @@ OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3:4b", "llama3
 
 @pytest.fixture(autouse=True)
 def nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    for name in (*KEYS, "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -42,6 +43,32 @@ def test_given_a_key_when_chosen_then_no_local_server_is_looked_for(monkeypatch:
     assert named(choose(None, None, never)) == ("openai's default model", "OPENAI_API_KEY is set")
 
 
+@pytest.mark.parametrize(("key", "vendor"), KEYS.items())
+def test_given_the_key_of_a_vendor_when_chosen_then_its_provider_is_made(
+    key: str, vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(key, "sk-secret")
+
+    choice = choose(None, None, never)
+    named_model = choose(f"{vendor}:some-model", "http://127.0.0.1:1/v1", never)
+
+    assert named(choice) == (f"{vendor}'s default model", f"{key} is set")
+    for made in (choice.provider(), named_model.provider()):
+        assert isinstance(made, Provider)
+        assert type(made).__name__.lower() == f"{vendor}provider"
+    assert _info(named_model).id == "some-model"
+
+
+def _info(choice: Choice) -> ModelInfo:
+    provider = choice.provider()
+    assert isinstance(provider, Provider)
+    return provider.info
+
+
+def test_given_a_model_of_ollama_when_chosen_then_no_key_is_needed() -> None:
+    assert _info(choose("ollama:qwen3:4b", None, never)).id == "qwen3:4b"
+
+
 def test_given_an_address_with_a_password_when_chosen_then_the_password_is_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -58,7 +85,7 @@ def test_given_a_model_when_chosen_then_it_wins_over_everything(monkeypatch: pyt
 
 @pytest.mark.parametrize("model", ["", "gpt-5", "openai", "openai:", "nobody:x"])
 def test_given_an_unknown_model_when_chosen_then_it_says_the_form(model: str) -> None:
-    with pytest.raises(ConfigError, match=r"write vendor:name, with one of openai, demo as the vendor$"):
+    with pytest.raises(ConfigError, match=r"write vendor:name, with one of openai, .*, demo as the vendor$"):
         choose(model, None, never)
 
 

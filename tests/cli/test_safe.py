@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
 
-from deepstrike.cli.safe import one_line, visible
+from deepstrike.cli.safe import one_line, visible, visible_json
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,13 @@ def test_given_several_lines_when_put_on_one_then_there_is_one_of_limited_length
     assert one_line(" a\n\n b\x1b\u2028c ") == "a b\\x1b c"
     assert one_line("word " * 100, 9) == "word word …"
     assert one_line("x" * 10_000_000, 3) == "xxx …"
+
+
+def test_given_json_text_with_control_characters_when_made_visible_then_it_is_the_same_value() -> None:
+    value = {"text": "a\x7f\x9b2J\u202eb\u2028c\U000e0041 naïve 日本", "plain": "a\tb"}
+
+    line = visible_json(json.dumps(value, ensure_ascii=False))
+
+    assert json.loads(line) == value
+    assert "naïve 日本" in line
+    assert line == visible(line)

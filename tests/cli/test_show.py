@@ -10,6 +10,8 @@ from deepstrike.stream import (
     AgentEvent,
     DoneEvent,
     ErrorEvent,
+    NoticeEvent,
+    PendingRequest,
     RetryEvent,
     StreamEvent,
     TextDelta,
@@ -20,7 +22,6 @@ from deepstrike.stream import (
     UsageEvent,
 )
 from deepstrike.testing.clock import ManualClock
-from deepstrike.wire.effect import AskUser
 
 
 def shown(show: Show, *events: StreamEvent) -> None:
@@ -84,24 +85,25 @@ def test_given_escape_sequences_when_shown_then_none_reaches_the_streams() -> No
 
 def test_given_events_when_shown_as_json_then_each_line_is_type_and_fields() -> None:
     out = StringIO()
+    waiting = PendingRequest("7", "approval", "1", "add", {}, reason="why")
     shown(
         JsonShow(out),
         TextDelta("é\u2028\x9b"),
         ToolCallEvent("1", "add", {"x": [1, 2.5, None]}),
         ToolDeltaEvent("1", "add", "", chunk=float("inf")),
         AgentEvent(("a",), TextDelta("x")),
-        DoneEvent(1, 5, "suspended", UsageEvent(3, 2), "s", None, (AskUser(7, "approval", "1", "add", "{}", "why"),)),
+        DoneEvent(1, 5, "suspended", UsageEvent(3, 2), "s", None, (waiting,)),
     )
     assert out.getvalue().isascii()
     usage = {"input_tokens": 3, "output_tokens": 2, "cached_tokens": 0, "cache_write_tokens": 0, "reasoning_tokens": 0}
-    asked = {
-        "type": "ask_user",
-        "id": 7,
+    asked: dict[str, object] = {
+        "request_id": "7",
         "kind": "approval",
         "call_id": "1",
         "name": "add",
-        "args": "{}",
-        "payload": "why",
+        "arguments": {},
+        "payload": None,
+        "reason": "why",
     }
     assert [json.loads(line) for line in out.getvalue().splitlines()] == [
         {"type": "text_delta", "delta": "é\u2028\x9b"},
@@ -119,3 +121,24 @@ def test_given_events_when_shown_as_json_then_each_line_is_type_and_fields() -> 
             "pending": [asked],
         },
     ]
+
+
+def test_given_a_run_that_waits_when_shown_then_its_requests_and_the_way_to_answer_are_told() -> None:
+    out = StringIO()
+    asked = (
+        PendingRequest("4", "suspension", "c1", "buy", {"what": "a pizza"}, payload={"price": "9 €\x1b[31m"}),
+        PendingRequest("9", "approval", "c2", "pay", {}, reason="it is dear"),
+    )
+    with ManualClock():
+        shown(
+            PlainShow(out, out),
+            NoticeEvent("fallback", "another\nmodel answers"),
+            DoneEvent(1, 5, "suspended", None, "my order", None, asked),
+        )
+    assert out.getvalue() == (
+        "note: another model answers [fallback]\n"
+        '? 4  suspension of buy(what="a pizza"): {"price": "9 €\\u001b[31m"}\n'
+        "? 9  approval of pay(): it is dear\n"
+        "answer with: deepstrike resume 'my order' --answer ID=VALUE\n"
+        "1 turn · 5 tokens · 0.00 s · suspended\n"
+    )

@@ -99,6 +99,7 @@ def entry_points(kernel: _kernel.Kernel) -> dict[str, tuple[Callable[..., object
         "blocks": (kernel.blocks, 2),
         "deadline": (kernel.deadline, 0),
         "outcome": (kernel.outcome, 0),
+        "weights": (kernel.weights, 0),
         "count": (_kernel.count, 2),
         "clip": (_kernel.clip, 3),
         "validate": (_kernel.validate, 2),

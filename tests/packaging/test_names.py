@@ -10,21 +10,22 @@ import pytest
 import deepstrike
 
 NAMES = {
-    "running": "LLMProvider ModelRequest Run RunResult RuntimeOptions RuntimeRunner collect_text",
-    "providers": "CircuitBreaker OpenAIProvider RetryConfig ScriptedProvider Timeouts",
-    "tools": "LocalExecutionPlane ToolContext read_file tool",
-    "sessions": "InMemorySessionLog SessionLog",
+    "running": "LLMProvider ModelRequest PendingRequest Run RunResult RuntimeOptions RuntimeRunner collect_text",
+    "providers": (
+        "AnthropicProvider CircuitBreaker DeepSeekProvider FallbackProvider GeminiProvider KimiProvider MiniMaxProvider "
+        "OllamaProvider OpenAICompatibleProvider OpenAIProvider QwenProvider ReplayProvider RetryConfig "
+        "ScriptedProvider Timeouts"
+    ),
+    "tools": "LocalExecutionPlane Suspend ToolContext read_file tool",
+    "governance": "Governance PermissionManager PermissionMode",
+    "sessions": "FileSessionLog InMemorySessionLog SessionLog SqliteSessionLog",
     "content": "File Image Text",
     "events": (
-        "AgentEvent ContextCompressedEvent DoneEvent ErrorEvent PermissionRequestEvent RetryEvent SignalEvent "
-        "StreamEvent TextDelta ThinkingDelta ToolCallEvent ToolDeltaEvent ToolDeniedEvent ToolResultEvent "
+        "AgentEvent ContextCompressedEvent DoneEvent ErrorEvent NoticeEvent PermissionRequestEvent RetryEvent "
+        "SignalEvent StreamEvent TextDelta ThinkingDelta ToolCallEvent ToolDeltaEvent ToolDeniedEvent ToolResultEvent "
         "ToolSuspendEvent UsageEvent"
     ),
-    "errors": (
-        "BadRequest CircuitOpen ConfigError ContentFiltered ContextOverflow CorruptLog DeepStrikeError Overloaded "
-        "ProviderError QuotaExhausted RateLimited RunFailed SessionBusy SessionError StaleWriter Stalled ToolError "
-        "Truncated Unauthorized UnknownSession Unreachable"
-    ),
+    "errors": "ConfigError DeepStrikeError ProviderError RunFailed SessionError ToolError",
     "version": "__version__",
 }
 

@@ -22,7 +22,7 @@ from deepstrike.errors import (
     Unreachable,
 )
 from deepstrike.providers.base import Finish, ModelEvent
-from deepstrike.providers.dialects.chat_decode import ChatDecoder
+from deepstrike.providers.dialects.chat.decode import ChatDecoder
 from deepstrike.providers.dialects.sse import SseReader
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
@@ -34,6 +34,7 @@ from deepstrike.providers.transport.endpoint import Endpoint
 from deepstrike.providers.transport.slots import Slots
 from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
 from deepstrike.testing.clock import ManualClock
+from deepstrike.wire.message import Notice
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -64,6 +65,15 @@ def endpoint(
 
 def ask(place: Endpoint) -> AsyncGenerator[ModelEvent, None]:
     return call(lambda: Question(place, b"{}", lambda: (SseReader(), ChatDecoder({}, FAULTS))))
+
+
+def changes(events: Sequence[ModelEvent]) -> list[str]:
+    """What these events say: a notice by its code, text and finish by themselves."""
+    said = []
+    for one in events:
+        assert isinstance(one, Notice | TextDelta | Finish)
+        said.append(one.code if isinstance(one, Notice) else one.delta if isinstance(one, TextDelta) else one.reason)
+    return said
 
 
 def requests(place: Endpoint) -> int:
@@ -345,7 +355,7 @@ async def test_given_repeated_failures_when_the_breaker_opens_then_no_request_is
                 await collect(ask(place))
         assert requests(place) == 3
         await clock.advance(60)
-        assert await collect(ask(place)) == FINE
+        assert changes(await collect(ask(place))) == ["circuit_half_open", "fine", "circuit_closed", "stop"]
         assert not place.breaker.is_open()
 
 
@@ -382,8 +392,68 @@ async def test_given_a_probe_when_its_call_is_dropped_then_the_next_call_may_pro
             await collect(ask(place))
         await clock.advance(60)
         async with aclosing(ask(place)) as events:
-            assert await anext(events) == TextDelta("a")
-        assert await collect(ask(place)) == FINE
+            assert changes([await anext(events) for _ in range(2)]) == ["circuit_half_open", "a"]
+        assert changes(await collect(ask(place))) == ["circuit_half_open", "fine", "circuit_closed", "stop"]
+
+
+async def test_given_a_probe_when_its_call_is_dropped_before_it_asks_then_the_next_call_may_probe() -> None:
+    with ManualClock() as clock:
+        place = endpoint([error(503), good()], RetryConfig(max_retries=0, circuit_open_after=1, circuit_reset_after=60))
+        with pytest.raises(Overloaded):
+            await collect(ask(place))
+        await clock.advance(60)
+        async with aclosing(ask(place)) as events:
+            assert changes([await anext(events)]) == ["circuit_half_open"]
+        assert changes(await collect(ask(place))) == ["circuit_half_open", "fine", "circuit_closed", "stop"]
+
+
+async def test_given_the_breakers_changes_when_calls_cause_them_then_each_is_told_once_by_the_call_that_did() -> None:
+    with ManualClock() as clock:
+        answers = [error(503), error(503), error(503), error(400)]
+        place = endpoint(answers, RetryConfig(max_retries=0, circuit_open_after=2, circuit_reset_after=60))
+        told = []
+        for wait in (0, 0, 0, 60, 60):
+            await clock.advance(wait)
+            seen: list[ModelEvent] = []
+            with pytest.raises(ProviderError) as caught:
+                await listen(ask(place), seen)
+            told.append((caught.value.code, *changes(seen)))
+    assert told == [
+        ("overloaded",),
+        ("overloaded", "circuit_open"),
+        ("circuit_open",),
+        ("overloaded", "circuit_half_open", "circuit_open"),
+        ("bad_request", "circuit_half_open", "circuit_closed"),
+    ]
+
+
+async def test_given_a_storm_of_calls_when_the_breaker_becomes_half_open_then_one_request_is_made() -> None:
+    with ManualClock() as clock:
+        place = endpoint([error(503), None, good()], RetryConfig(max_retries=0, circuit_open_after=1))
+        await collect_all(place)
+        await clock.advance(60)
+        storm = [asyncio.ensure_future(collect(ask(place))) for _ in range(500)]
+        await clock.advance(1)
+        refused = [call for call in storm if call.done() and isinstance(call.exception(), CircuitOpen)]
+        assert (len(refused), requests(place)) == (499, 2)
+        [probe] = [call for call in storm if not call.done()]
+        probe.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await probe
+
+
+async def test_given_calls_in_flight_when_all_fail_then_only_one_of_them_opens_the_breaker() -> None:
+    place = endpoint([error(503) for _ in range(6)], RetryConfig(max_retries=0, circuit_open_after=2))
+    calls = [collect_all(place) for _ in range(6)]
+    assert sorted(map(len, await asyncio.gather(*calls))) == [0, 0, 0, 0, 0, 1]
+
+
+async def collect_all(place: Endpoint) -> list[ModelEvent]:
+    """What a failing call tells."""
+    seen: list[ModelEvent] = []
+    with pytest.raises(ProviderError):
+        await listen(ask(place), seen)
+    return seen
 
 
 async def test_given_a_consumer_that_stops_at_the_finish_when_it_does_then_the_call_counts_as_good() -> None:

@@ -19,7 +19,7 @@ from deepstrike.errors import (
     Truncated,
 )
 from deepstrike.providers.base import Finish, ModelEvent, ToolCall
-from deepstrike.providers.dialects.chat_decode import ChatDecoder
+from deepstrike.providers.dialects.chat.decode import ChatDecoder
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
 from deepstrike.stream import TextDelta

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepstrike.providers.base import Memo, ModelRequest
-from deepstrike.providers.dialects.chat_encode import encode_request
+from deepstrike.providers.base import Memo, ModelInfo, ModelRequest
+from deepstrike.providers.dialects.base import Asked
+from deepstrike.providers.dialects.chat.dialect import ChatDialect
 from deepstrike.providers.dialects.names import names_back, wire_name
+from deepstrike.providers.faults import Faults
+from deepstrike.providers.redact import Mask
+from deepstrike.providers.tables.servers import SERVERS
 from deepstrike.testing.server import judge
 from deepstrike.wire.message import (
     AssistantBlock,
@@ -28,6 +33,7 @@ from deepstrike.wire.message import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deepstrike.providers.dialects.base import Dialect
     from deepstrike.wire.message import Part, Turn
 
 ADD = ToolSpec("add", "Add.", '{"type":"object","properties":{"y":{"type":"integer"},"x":{"type":"integer"}}}')
@@ -43,9 +49,11 @@ def body_of(
     tools: tuple[ToolSpec, ...] = (),
     fields: Mapping[str, object] | None = None,
     limit: int | None = None,
+    dialect: Dialect | None = None,
 ) -> bytes:
     request = ModelRequest(stable, knowledge, turns, tools, {}, memo=memo or Memo())
-    return encode_request(request, "m", fields or {}, "max_completion_tokens", limit)
+    asked = Asked(request, ModelInfo("m"), "vendor", fields or {}, limit, Faults(Mask([])))
+    return (dialect or ChatDialect()).encode(asked)
 
 
 def messages_of(turns: Sequence[Turn]) -> list[object]:
@@ -169,28 +177,32 @@ _replies = st.integers(0, 3).flatmap(
 
 
 def conversation(shape: list[tuple[int, bool, bool]]) -> list[list[Turn]]:
-    """A history in groups that belong to one request each."""
+    """A history in groups that belong to one request each; every third reply is another service's."""
     groups: list[list[Turn]] = [[user(Text("goal"))]]
     for n, (calls, text, picture) in enumerate(shape):
         ids = [f"c{n}_{k}" for k in range(calls)]
-        said = (Text(f"t{n}"),) if text or not calls else ()
-        group: list[Turn] = [AssistantBlock((*said, *(call(one) for one in ids)))]
+        said = (Thinking(f"h{n}"), *((Text(f"t{n}"),) if text or not calls else ()))
+        source = "elsewhere" if n % 3 == 2 else "vendor"
+        group: list[Turn] = [AssistantBlock((*said, *(call(one) for one in ids)), source, "m")]
         group += [result(one, Text("r"), *((PNG,) if picture else ())) for one in ids]
         groups.append([*group, user(Text("next"))] if text else group)
     return groups
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(_replies, max_size=6))
+@pytest.mark.parametrize("server", SERVERS)
+@settings(max_examples=25, deadline=None)
+@given(shape=st.lists(_replies, max_size=6))
 def test_given_a_growing_history_when_encoded_step_by_step_then_each_request_begins_with_the_one_before(
+    server: str,
     shape: list[tuple[int, bool, bool]],
 ) -> None:
+    dialect = SERVERS[server].dialect
     memo, turns, before = Memo(), list["Turn"](), b""
     for group in conversation(shape):
         turns += group
         history = tuple(turns)
-        body = body_of(history, memo=memo, stable="s", tools=(ADD,))
-        assert body == body_of(history, stable="s", tools=(ADD,)), "a fresh memo gives other bytes"
+        body = body_of(history, memo=memo, stable="s", tools=(ADD,), dialect=dialect)
+        assert body == body_of(history, stable="s", tools=(ADD,), dialect=dialect), "a fresh memo gives other bytes"
         assert body.startswith(before.removesuffix(b"]}"))
         assert judge(json.loads(body)) is None
         before = body

@@ -9,7 +9,7 @@ from wires import DONE, STOP, Said, call_event, decode, decode_pieces, event, pu
 
 from deepstrike.errors import Overloaded, ProviderError, Truncated
 from deepstrike.providers.base import ToolCall
-from deepstrike.providers.dialects.chat_decode import ChatDecoder
+from deepstrike.providers.dialects.chat.decode import ChatDecoder
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
 from deepstrike.stream import TextDelta

@@ -10,9 +10,10 @@ import pytest
 
 from deepstrike.errors import ConfigError
 from deepstrike.providers.base import ModelInfo
-from deepstrike.providers.extensions import CHAT_FIELDS, admit, wire_fields
-from deepstrike.providers.models import DEFAULT_WINDOW, OPENAI, lookup, register
+from deepstrike.providers.extensions import CHAT_FIELDS, Field, admit, switch, wire_fields
+from deepstrike.providers.models import DEFAULT_WINDOW, lookup, register
 from deepstrike.providers.openai import OpenAIProvider
+from deepstrike.providers.tables.openai import ROWS as OPENAI
 from deepstrike.wire.policy import Price
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ def test_given_known_fields_when_sent_then_they_go_out_under_their_own_names() -
         "temperature": 0.2,
         "seed": 1,
         "stop": ["x"],
-        "tool_choice": "auto",
         "response_format": {"type": "json_object"},
         "max_output_tokens": 50,
         "expose_reasoning": False,
@@ -48,10 +48,31 @@ def test_given_known_fields_when_sent_then_they_go_out_under_their_own_names() -
         "temperature": 0.2,
         "seed": 2,
         "stop": ["x"],
-        "tool_choice": "auto",
         "response_format": {"type": "json_object"},
         "max_completion_tokens": 50,
         "top_k": 4,
+    }
+
+
+def test_given_fields_of_tools_when_no_tools_are_offered_then_they_are_not_sent() -> None:
+    assert sent("gpt-4.1", {"tool_choice": "auto", "parallel_tool_calls": False, "seed": 1}) == {"seed": 1}
+
+
+def test_given_an_extension_of_another_vendor_when_admitted_then_it_is_dropped_with_a_warning_not_an_error() -> None:
+    with pytest.warns(UserWarning, match="'reasoning_split' was dropped: the service of 'plain' has no such field"):
+        assert admit({"reasoning_split": True, "seed": 3}, CHAT_FIELDS, PLAIN) == {"seed": 3}
+
+
+def test_given_a_field_with_a_place_and_a_wire_form_when_sent_then_it_stands_there_in_that_form() -> None:
+    fields = {
+        "enable_thinking": Field((bool,), "", at=("thinking", "type"), wire=switch("enabled", "disabled")),
+        "preserve_thinking": Field((bool,), "", at=("thinking", "keep"), wire=switch("all", None)),
+    }
+    assert wire_fields({"enable_thinking": False, "preserve_thinking": True}, fields) == {
+        "thinking": {"type": "disabled", "keep": "all"}
+    }
+    assert wire_fields({"enable_thinking": True, "preserve_thinking": False}, fields) == {
+        "thinking": {"type": "enabled"}
     }
 
 
@@ -129,7 +150,7 @@ def test_given_the_model_table_when_looked_up_then_rows_and_dated_snapshots_are_
     assert mini.price == Price(250_000, 2_000_000, 25_000, 250_000)
     assert lookup("gpt-5-mini-2025-08-07", OPENAI).price == mini.price
     assert lookup("gpt-6.1-sol", OPENAI).price == Price(2_000_000, 10_000_000, 100_000, 2_500_000)
-    assert lookup("gpt-4.1", OPENAI).refuses == frozenset()
+    assert "temperature" not in lookup("gpt-4.1", OPENAI).refuses
     assert lookup("nobody-knows", OPENAI) == ModelInfo("nobody-knows", DEFAULT_WINDOW)
 
 

@@ -102,3 +102,16 @@ async def test_given_full_slots_when_the_process_forks_then_the_child_has_its_ow
 def test_given_one_address_and_limit_when_shared_then_the_slots_are_the_same() -> None:
     assert shared_slots("http://a.test", 2) is shared_slots("http://a.test", 2)
     assert shared_slots("http://a.test", 2) is not shared_slots("http://a.test", 3)
+
+
+async def test_given_no_limit_of_the_users_when_many_call_then_a_hundred_are_in_flight_and_the_rest_wait() -> None:
+    slots = shared_slots("http://default.test/v1")
+    assert slots is shared_slots("http://default.test/v1", None)
+    assert slots is not shared_slots("http://default.test/v1", 101)
+    for _ in range(100):
+        await slots.acquire()
+    late = asyncio.ensure_future(slots.acquire())
+    await asyncio.sleep(0)
+    assert not late.done()
+    slots.release()
+    await late

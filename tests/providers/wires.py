@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.errors import Truncated, Unreachable
 from deepstrike.providers.base import Finish, ModelEvent, ModelRequest, ToolCall
-from deepstrike.providers.dialects.chat_decode import ChatDecoder
+from deepstrike.providers.dialects.chat.decode import ChatDecoder
 from deepstrike.providers.dialects.sse import SseReader
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
@@ -19,6 +19,8 @@ from deepstrike.wire.message import Text, Usage, UserBlock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+    from deepstrike.providers.dialects.base import Decoder
 
 DONE = b"data: [DONE]\n\n"
 STOP = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
@@ -65,7 +67,7 @@ def put_together(events: Iterable[ModelEvent]) -> Said:
     )
 
 
-def decode_pieces(pieces: Iterable[bytes], decoder: ChatDecoder | None = None) -> list[ModelEvent]:
+def decode_pieces(pieces: Iterable[bytes], decoder: Decoder | None = None) -> list[ModelEvent]:
     """The events of a body that arrives in these pieces, through reader and decoder."""
     reader = SseReader()
     decoder = decoder or ChatDecoder({}, Faults(Mask([])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from deepstrike import (
     RuntimeRunner,
     SessionLog,
     StreamEvent,
+    ToolSuspendEvent,
     tool,
 )
 from deepstrike.providers.base import Finish, LLMProvider, ModelEvent, ModelRequest, ToolCall
@@ -91,6 +93,7 @@ def runner_of(
     max_total_tokens: int | None = None,
     max_parallel_tools: int = 8,
     system_prompt: str = "",
+    on_tool_suspend: Callable[[ToolSuspendEvent], object] | None = None,
 ) -> RuntimeRunner:
     """A runner around `provider` with these tools."""
     return RuntimeRunner(
@@ -104,8 +107,25 @@ def runner_of(
             max_total_tokens=max_total_tokens,
             max_parallel_tools=max_parallel_tools,
             system_prompt=system_prompt,
+            on_tool_suspend=on_tool_suspend,
         )
     )
+
+
+async def copied(
+    log: SessionLog, session_id: str, records: int | None = None, *, into: InMemorySessionLog | None = None
+) -> InMemorySessionLog:
+    """A log that holds the first `records` of a session, all of them without a number: as another process finds it."""
+    copy = InMemorySessionLog() if into is None else into
+    owner = await copy.acquire(session_id)
+    await copy.append(session_id, (await log.read(session_id))[:records], 0, owner=owner)
+    await copy.release(session_id, owner)
+    return copy
+
+
+async def kinds_of(log: SessionLog, session_id: str) -> list[str]:
+    """The kinds of a session's records, in order."""
+    return [json.loads(line)["event"]["type"] for line in await log.read(session_id)]
 
 
 async def events_of(stream: AsyncIterator[StreamEvent] | object) -> list[StreamEvent]:

@@ -165,12 +165,33 @@ async def test_a_provider_that_is_no_generator_fails_with_words() -> None:
         ({"max_cost_usd": 1.0}, "max_cost_usd needs a price"),
         ({"max_cost_usd": float("nan")}, "max_cost_usd"),
         ({"max_parallel_tools": 0}, "max_parallel_tools"),
+        ({"on_tool_suspend": "yes"}, "on_tool_suspend"),
+        ({"durability": "tape"}, "durability"),
+        ({"durability": "disk"}, "sessions in memory cannot promise it"),
+        ({"durability": "os", "session_log": InMemorySessionLog()}, "InMemorySessionLog cannot promise it"),
         ({"extensions": {"max_output_tokens": "many"}}, "max_output_tokens"),
     ],
 )
 def test_wrong_options_raise_when_they_are_built(options: dict[str, object], names: str) -> None:
     with pytest.raises(ConfigError, match=names):
         RuntimeOptions(**{"provider": Script(say("x")), **options})  # type: ignore[arg-type]
+
+
+async def test_a_log_on_disk_is_had_with_the_durability_that_is_asked_for() -> None:
+    class OnDisk(InMemorySessionLog):
+        """As a log on disk looks to the options."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.flushed = InMemorySessionLog()
+
+        def with_durability(self, durability: str) -> InMemorySessionLog:
+            return {"disk": self.flushed}[durability]
+
+    log = OnDisk()
+    options = RuntimeOptions(provider=Script(say("hi")), session_log=log, durability="disk")
+    await RuntimeRunner(options).run("hello", session_id="s")
+    assert (await log.flushed.sessions(), await log.sessions()) == (["s"], [])
 
 
 @pytest.mark.parametrize(

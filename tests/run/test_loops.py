@@ -13,8 +13,8 @@ from typing import Literal
 import pytest
 from agents import Script, add, call, calls, only, runner_of, say
 
-from deepstrike import RunFailed, SessionBusy, ToolResultEvent, collect_text
-from deepstrike.errors import Overloaded
+from deepstrike import RunFailed, ToolResultEvent, collect_text
+from deepstrike.errors import Overloaded, SessionBusy
 
 
 def answer() -> Script:

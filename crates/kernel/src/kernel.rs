@@ -4,15 +4,17 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::context::weigh::Tokens;
-use crate::governance::{STAGES, Stage, Windows};
+use crate::context::render::user_block;
+use crate::context::slots::{Slots, slots};
+use crate::context::weigh::{Scale, Tokens};
+use crate::governance::{NoSchemas, STAGES, Schemas, Stage, Windows};
 use crate::run::decide::decide;
 use crate::run::evolve::{evolve, step_over};
-use crate::run::follow::{Desk, follow};
+use crate::run::follow::{Desk, follow, windows_name};
 use crate::run::state::State;
 use crate::run::{limits, outcome, pending};
 use crate::wire::effect::{Effect, Outcome};
-use crate::wire::event::Event;
+use crate::wire::event::{Event, Judged, Verdict};
 use crate::wire::input::Input;
 use crate::wire::record::{Envelope, Record};
 use crate::wire::strict;
@@ -23,6 +25,7 @@ pub struct Kernel {
     state: State,
     tokens: Box<dyn Tokens + Send>,
     stages: &'static [Stage],
+    schemas: Box<dyn Schemas + Send>,
     windows: Windows,
 }
 
@@ -30,7 +33,8 @@ impl Kernel {
     /// The kernel of a session without records.
     #[must_use]
     pub fn new(tokens: Box<dyn Tokens + Send>) -> Self {
-        Self { state: State::default(), tokens, stages: STAGES, windows: Windows::default() }
+        let schemas = Box::new(NoSchemas);
+        Self { state: State::default(), tokens, stages: STAGES, schemas, windows: Windows::default() }
     }
 
     /// The kernel of a recorded session: the fold of its records. It never tokenizes.
@@ -43,11 +47,29 @@ impl Kernel {
         tokens: Box<dyn Tokens + Send>,
         records: impl Iterator<Item = &'a [u8]>,
     ) -> Result<Self, Corrupt> {
+        Self::replay_with(tokens, &mut Windows::default(), records)
+    }
+
+    /// `replay`, which tells rate windows that somebody else owns of the calls that were allowed.
+    ///
+    /// # Errors
+    /// As `replay`.
+    pub fn replay_with<'a>(
+        tokens: Box<dyn Tokens + Send>,
+        windows: &mut Windows,
+        records: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Self, Corrupt> {
         let mut kernel = Self::new(tokens);
         for line in records {
-            kernel.fold(line)?;
+            kernel.fold(line, windows)?;
         }
         Ok(kernel)
+    }
+
+    /// The same kernel with a schema check for constraints.
+    #[must_use]
+    pub fn with_schemas(self, schemas: Box<dyn Schemas + Send>) -> Self {
+        Self { schemas, ..self }
     }
 
     /// The same kernel with other governance stages.
@@ -104,6 +126,26 @@ impl Kernel {
         self.state.prompt().slice(epoch, from)
     }
 
+    /// `turns[0]` as the task stands now, as a JSON block, wherever on the wire its parts stand.
+    #[must_use]
+    pub fn task_block(&self) -> String {
+        user_block(&self.state.task().canonical()).into_string()
+    }
+
+    /// What each slot of the prompt weighs, counted anew.
+    #[must_use]
+    pub fn slots(&self) -> Slots {
+        let model = self.state.run.as_ref().map_or("", |run| &run.config.model.id);
+        slots(self.state.prompt(), &self.state.task().canonical(), &Scale { tokens: &*self.tokens, model })
+    }
+
+    /// The estimate of the whole prompt that the limits go by, and the window; zeros before the first goal.
+    #[must_use]
+    pub fn fill(&self) -> (u64, u64) {
+        let window = self.state.run.as_ref().map_or(0, |run| run.config.limits.window);
+        (self.state.prompt().tokens(), window)
+    }
+
     /// When a `Clock` input is due; none while no time counts.
     #[must_use]
     pub fn deadline(&self) -> Option<Millis> {
@@ -141,7 +183,17 @@ impl Kernel {
     }
 
     fn step(&mut self, windows: &mut Windows, input: Input, now: Millis) -> Result<Vec<Record>, Rejected> {
-        let mut desk = Desk { tokens: &*self.tokens, stages: self.stages, windows };
+        let records = self.try_step(windows, input, now);
+        if records.is_ok() {
+            windows.keep();
+        } else {
+            windows.give_back();
+        }
+        records
+    }
+
+    fn try_step(&mut self, windows: &mut Windows, input: Input, now: Millis) -> Result<Vec<Record>, Rejected> {
+        let mut desk = Desk { tokens: &*self.tokens, stages: self.stages, windows, schemas: &*self.schemas };
         let Some(events) = decide(&self.state, input, &desk)? else { return Ok(Vec::new()) };
         let since = self.state.next;
         let at = if self.state.next == 0 { now.0 } else { now.0.max(self.state.at) };
@@ -155,9 +207,13 @@ impl Kernel {
         Ok(records)
     }
 
-    fn fold(&mut self, line: &[u8]) -> Result<(), Corrupt> {
+    fn fold(&mut self, line: &[u8], windows: &mut Windows) -> Result<(), Corrupt> {
         match serde_json::from_slice::<Record>(line) {
-            Ok(record) => evolve(&mut self.state, &record),
+            Ok(record) => {
+                evolve(&mut self.state, &record)?;
+                remember(&self.state, &record, windows);
+                Ok(())
+            }
             Err(error) => self.pass_over(line, error.to_string()),
         }
     }
@@ -192,6 +248,15 @@ fn recorded(state: &mut State, event: Event, at: i64) -> Result<Record, Rejected
     let record = Record { seq: state.next, at, event, optional: false };
     evolve(state, &record).map_err(Rejected::Broken)?;
     Ok(record)
+}
+
+/// Tells the rate windows of a call that was allowed.
+fn remember(state: &State, record: &Record, windows: &mut Windows) {
+    let Event::Judged(Judged { call: at, verdict: Verdict::Allow(_), .. }) = &record.event else { return };
+    let Some(run) = &state.run else { return };
+    if let Some(call) = run.open_calls().find(|call| call.at == *at) {
+        windows.remember(&call.name, &windows_name(&run.config.session, *at), record.at);
+    }
 }
 
 fn written(record: &Record) -> Result<Vec<u8>, Rejected> {

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, TryLockError};
 
+use deepstrike_kernel::governance::Windows;
 use deepstrike_kernel::{Corrupt as Damage, Kernel as Machine, Millis, Rejected as Refusal};
 use deepstrike_tokens::Embedded;
 use pyo3::prelude::*;
@@ -9,9 +10,14 @@ use pyo3::pybacked::PyBackedBytes;
 use serde::Serialize;
 
 use crate::fault::{Corrupt, KernelFault, Newer, Rejected, Stale, apart, broken, sized};
+use crate::judge::Judge;
+use crate::schema::Compiled;
 
 /// Records, owed effects, deadline, outcome.
 type Stand = (Vec<Vec<u8>>, Vec<u8>, Option<i64>, Option<Vec<u8>>);
+
+/// The slots in order with the tools behind slot 2, the whole, the window.
+type Weights = (u64, u64, u64, u64, u64, u64, u64);
 
 /// One session's state machine.
 #[pyclass(frozen, module = "deepstrike._kernel")]
@@ -28,22 +34,31 @@ impl Kernel {
 
     /// The kernel that has lived through these records.
     #[staticmethod]
-    fn replay(py: Python<'_>, records: Vec<PyBackedBytes>) -> PyResult<Self> {
-        apart(py, || Machine::replay(Box::new(Embedded), records.iter().map(|record| &**record)))?
-            .map(Self::around)
-            .map_err(|damage| unfolded(&damage))
+    #[pyo3(signature = (records, judge = None))]
+    fn replay(py: Python<'_>, records: Vec<PyBackedBytes>, judge: Option<&Judge>) -> PyResult<Self> {
+        let fold = |windows: &mut Windows| {
+            Machine::replay_with(Box::new(Embedded), windows, records.iter().map(|record| &**record))
+        };
+        apart(py, || match judge {
+            Some(judge) => judge.lend(fold),
+            None => fold(&mut Windows::default()),
+        })?
+        .map(Self::around)
+        .map_err(|damage| unfolded(&damage))
     }
 
     /// Takes an input; the records it made.
-    fn accept(&self, py: Python<'_>, input: &[u8], now: i64) -> PyResult<Vec<Vec<u8>>> {
-        let step = |machine: &mut Machine| machine.accept(input, Millis(now));
+    #[pyo3(signature = (input, now, judge = None))]
+    fn accept(&self, py: Python<'_>, input: &[u8], now: i64, judge: Option<&Judge>) -> PyResult<Vec<Vec<u8>>> {
+        let step = |machine: &mut Machine| taken(machine, input, now, judge);
         sized(py, input.len(), || self.locked(step))?.ok_or_else(broken)?.map_err(refused)
     }
 
     /// `accept`, and how things stand behind it: the records, what is owed, the deadline, the outcome.
-    fn advance(&self, py: Python<'_>, input: &[u8], now: i64) -> PyResult<Stand> {
+    #[pyo3(signature = (input, now, judge = None))]
+    fn advance(&self, py: Python<'_>, input: &[u8], now: i64, judge: Option<&Judge>) -> PyResult<Stand> {
         let step = |machine: &mut Machine| {
-            let records = machine.accept(input, Millis(now))?;
+            let records = taken(machine, input, now, judge)?;
             let owed = json(&machine.pending(None));
             Ok((records, owed, machine.deadline().map(|at| at.0), machine.outcome().map(|outcome| json(&outcome))))
         };
@@ -59,6 +74,20 @@ impl Kernel {
     /// The prompt's blocks from `start` on.
     fn blocks(&self, py: Python<'_>, epoch: u64, start: u64) -> PyResult<Vec<u8>> {
         self.read(py, |machine| machine.blocks(epoch, start))
+    }
+
+    /// `turns[0]` as the task stands now.
+    fn task(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
+        self.read(py, |machine| machine.task_block().into_bytes())
+    }
+
+    /// Tokens by slot, the estimate of the whole prompt, the window.
+    fn weights(&self, py: Python<'_>) -> PyResult<Weights> {
+        let look = |machine: &mut Machine| {
+            let (slots, (total, window)) = (machine.slots(), machine.fill());
+            (slots.system_stable, slots.system_knowledge, slots.tools, slots.state, slots.history, total, window)
+        };
+        apart(py, || self.locked(look))?.ok_or_else(broken)
     }
 
     /// When the current goal runs out of time.
@@ -89,7 +118,7 @@ impl Kernel {
 
 impl Kernel {
     fn around(machine: Machine) -> Self {
-        Self { machine: Mutex::new(machine) }
+        Self { machine: Mutex::new(machine.with_schemas(Box::new(Compiled))) }
     }
 
     /// Waits for the lock. A panic inside leaves it poisoned: then the state is unknown, and every later call gets None.
@@ -104,6 +133,14 @@ impl Kernel {
             Err(TryLockError::Poisoned(_)) => Err(broken()),
             Err(TryLockError::WouldBlock) => apart(py, || self.locked(|machine| look(machine)))?.ok_or_else(broken),
         }
+    }
+}
+
+/// Takes an input, with the rate windows of `judge` if there is one.
+fn taken(machine: &mut Machine, input: &[u8], now: i64, judge: Option<&Judge>) -> Result<Vec<Vec<u8>>, Refusal> {
+    match judge {
+        Some(judge) => judge.lend(|windows| machine.accept_with(windows, input, Millis(now))),
+        None => machine.accept(input, Millis(now)),
     }
 }
 

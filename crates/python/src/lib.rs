@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 mod counting;
 mod fault;
+mod judge;
 mod kernel;
 mod schema;
 
@@ -22,6 +23,8 @@ mod _kernel {
     use super::counting::{clip, count};
     #[pymodule_export]
     use super::fault::{Corrupt, KernelFault, Newer, Rejected, Stale};
+    #[pymodule_export]
+    use super::judge::{Judge, glob, permit};
     #[pymodule_export]
     use super::kernel::Kernel;
     #[pymodule_export]

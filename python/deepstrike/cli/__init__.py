@@ -1,4 +1,4 @@
-"""The command line: `deepstrike demo | run | chat | doctor`."""
+"""The command line: `deepstrike demo | run | chat | resume | replay | sessions | doctor`."""
 
 from __future__ import annotations
 

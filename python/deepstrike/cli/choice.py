@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 from deepstrike.errors import ConfigError
 
@@ -14,8 +16,16 @@ if TYPE_CHECKING:
     from deepstrike.cli.probe import LocalServer
     from deepstrike.providers.base import LLMProvider
 
-KEYS = ("OPENAI_API_KEY",)
-"""The variables that hold a key this package can use."""
+KEYS: Mapping[str, str] = {
+    "OPENAI_API_KEY": "openai",
+    "ANTHROPIC_API_KEY": "anthropic",
+    "GEMINI_API_KEY": "gemini",
+    "DEEPSEEK_API_KEY": "deepseek",
+    "MOONSHOT_API_KEY": "kimi",
+    "DASHSCOPE_API_KEY": "qwen",
+    "MINIMAX_API_KEY": "minimax",
+}
+"""The variables that hold a key this package can use, and whose key; the first that is set is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +52,9 @@ def choose(model: str | None, base_url: str | None, local: Callable[[], list[Loc
         return Choice(
             f"the default model at {shown_address(address)}", "OPENAI_BASE_URL is set", lambda: _openai(None, None)
         )
-    if os.environ.get("OPENAI_API_KEY"):
-        return Choice("openai's default model", "OPENAI_API_KEY is set", lambda: _openai(None, None))
+    for key, vendor in KEYS.items():
+        if os.environ.get(key):
+            return Choice(f"{vendor}'s default model", f"{key} is set", partial(_VENDORS[vendor], None, None))
     if servers := local():
         first = servers[0]
         name = f"{first.models[0]} at {first.base_url}"
@@ -66,12 +77,8 @@ def _asked_for(model: str, base_url: str | None) -> Choice:
     return Choice(model, "--model", lambda: make(name, base_url))
 
 
-def _openai(name: str | None, base_url: str | None) -> LLMProvider:
-    from deepstrike.providers.openai import OpenAIProvider
-
-    if name is None:
-        return OpenAIProvider(base_url=base_url)
-    return OpenAIProvider(model=name, base_url=base_url)
+def _openai(name: str | None = None, base_url: str | None = None) -> LLMProvider:
+    return _VENDORS["openai"](name, base_url)
 
 
 def _demo(_name: str | None = None, _base_url: str | None = None) -> LLMProvider:
@@ -80,7 +87,29 @@ def _demo(_name: str | None = None, _base_url: str | None = None) -> LLMProvider
     return DemoProvider()
 
 
-_VENDORS: Mapping[str, Callable[[str, str | None], LLMProvider]] = {"openai": _openai, "demo": _demo}
+@dataclass(frozen=True, slots=True)
+class _Vendor:
+    """A provider, imported when it is asked for; all of them take a model and an address by these names."""
+
+    module: str
+    name: str
+
+    def __call__(self, model: str | None = None, base_url: str | None = None) -> LLMProvider:
+        make = cast("Callable[..., LLMProvider]", vars(import_module(f"deepstrike.providers.{self.module}"))[self.name])
+        return make(base_url=base_url) if model is None else make(model=model, base_url=base_url)
+
+
+_VENDORS: Mapping[str, Callable[[str | None, str | None], LLMProvider]] = {
+    "openai": _Vendor("openai", "OpenAIProvider"),
+    "anthropic": _Vendor("anthropic", "AnthropicProvider"),
+    "gemini": _Vendor("gemini", "GeminiProvider"),
+    "deepseek": _Vendor("deepseek", "DeepSeekProvider"),
+    "kimi": _Vendor("kimi", "KimiProvider"),
+    "qwen": _Vendor("qwen", "QwenProvider"),
+    "minimax": _Vendor("minimax", "MiniMaxProvider"),
+    "ollama": _Vendor("ollama", "OllamaProvider"),
+    "demo": _demo,
+}
 
 
 def shown_address(address: str) -> str:

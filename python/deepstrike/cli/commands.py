@@ -1,10 +1,10 @@
-"""What `demo`, `run` and `chat` do."""
+"""What `demo`, `run`, `chat` and `resume` do."""
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from deepstrike.cli import exits
@@ -17,45 +17,55 @@ from deepstrike.cli.signals import leave_without_waiting
 from deepstrike.errors import ConfigError
 from deepstrike.options import RuntimeOptions
 from deepstrike.runner import RuntimeRunner
+from deepstrike.sessions.places import open_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from deepstrike.cli.given import Setup
+    from deepstrike.sessions.base import SessionLog
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """The options that `run` and `chat` share; `timeout` is in seconds."""
-
-    model: str | None
-    base_url: str | None
-    tools: tuple[str, ...]
-    system: str
-    max_turns: int
-    timeout: float | None
-
-
-def run_goal(setup: Setup, goal: str, *, as_json: bool) -> int:
-    """Pursue one goal; the exit code is that of its status."""
-    runner = _runner(setup)
+def run_goal(setup: Setup, goal: str, session_id: str | None, *, as_json: bool) -> int:
+    """Pursue one goal; the exit code is that of its status. Kept where a session or a log is named."""
+    log = _log_of(setup, session_id)
+    runner = _runner(setup, log)
     with Loop() as loop:
         try:
-            done = loop.run(pursue(runner, goal, show_for(as_json=as_json)))
+            work = runner.run_streaming(goal, session_id=session_id)
+            done = loop.run(pursue(runner, work, show_for(as_json=as_json)))
+        finally:
+            loop.run(runner.aclose())
+    if log is not None and session_id is None:
+        sys.stderr.write(f"session: {done.session_id}\n")
+    return _ended(loop, exits.BY_STATUS[done.status])
+
+
+def resume_session(setup: Setup, session_id: str, answers: Sequence[str], *, as_json: bool) -> int:
+    """Go on with a session's last goal; the exit code is that of its status."""
+    given = dict(map(_answer, answers))
+    runner = _runner(setup, open_log(setup.log_path))
+    with Loop() as loop:
+        try:
+            work = runner.resume(session_id, answers=given)
+            done = loop.run(pursue(runner, work, show_for(as_json=as_json)))
         finally:
             loop.run(runner.aclose())
     return _ended(loop, exits.BY_STATUS[done.status])
 
 
-def run_chat(setup: Setup, *, as_json: bool) -> int:
+def run_chat(setup: Setup, session_id: str | None, *, as_json: bool) -> int:
     """Pursue a goal for each line of the input, all in one session; the exit code is that of the last one."""
     stdin: TextIO | None = sys.stdin  # None where it is closed
     if stdin is None:
         raise ConfigError("standard input is closed: chat reads its goals there, one a line")
-    runner = _runner(setup)
-    code, session_id = 0, None
+    runner = _runner(setup, _log_of(setup, session_id))
+    code = 0
     with Loop() as loop:
         try:
             for goal in _goals():
-                done = loop.run(pursue(runner, goal, show_for(as_json=as_json), session_id))
+                work = runner.run_streaming(goal, session_id=session_id)
+                done = loop.run(pursue(runner, work, show_for(as_json=as_json)))
                 code, session_id = exits.BY_STATUS[done.status], done.session_id
         finally:
             loop.run(runner.aclose())
@@ -73,7 +83,8 @@ def run_demo(goal: str, *, as_json: bool) -> int:
         sys.stdout.flush()
     runner = RuntimeRunner(RuntimeOptions(provider=DemoProvider(), execution_plane=demo_plane()))
     with Loop() as loop:
-        done = loop.run(pursue(runner, goal, show_for(as_json=as_json, everything_to_stdout=not as_json)))
+        show = show_for(as_json=as_json, everything_to_stdout=not as_json)
+        done = loop.run(pursue(runner, runner.run_streaming(goal), show))
     return _ended(loop, exits.BY_STATUS[done.status])
 
 
@@ -84,10 +95,26 @@ def _ended(loop: Loop, code: int) -> int:
     return code
 
 
-def _runner(setup: Setup) -> RuntimeRunner:
+def _log_of(setup: Setup, session_id: str | None) -> SessionLog | None:
+    """None, for a session in memory, where nothing says that it is to be kept."""
+    return None if session_id is None and setup.log_path is None else open_log(setup.log_path)
+
+
+def _answer(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ConfigError(f"--answer takes ID=VALUE, as in --answer 12=true; {text!r} is not of that form")
+    try:
+        return name, json.loads(value)
+    except (ValueError, RecursionError):
+        return name, value
+
+
+def _runner(setup: Setup, log: SessionLog | None) -> RuntimeRunner:
     choice = choose(setup.model, setup.base_url, lambda: list(local_servers()))
     options = RuntimeOptions(
         provider=choice.provider(),
+        session_log=log,
         execution_plane=plane_of(setup.tools),
         system_prompt=setup.system,
         max_turns=setup.max_turns,

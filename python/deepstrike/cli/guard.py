@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
+import click
+
 from deepstrike.cli import exits
 from deepstrike.cli.safe import one_line
 from deepstrike.errors import ConfigError, DeepStrikeError
@@ -33,10 +35,18 @@ def guarded(work: Callable[[], int]) -> int:
     except ConfigError as error:
         _say(error.message)
         return exits.USAGE
-    except (DeepStrikeError, ImportError) as error:
+    except DeepStrikeError as error:
+        _say(error.message)
+        return exits.of_error(error)
+    except ImportError as error:
         _say(str(error))
         return exits.FAILED
     return code
+
+
+def end(work: Callable[[], int]) -> None:
+    """Do the work of a command and end with its exit code; failures end in one clear line."""
+    click.get_current_context().exit(guarded(work))
 
 
 def have_streams() -> bool:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 from deepstrike.cli.safe import one_line, visible
+from deepstrike.cli.shapes import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from deepstrike.stream import DoneEvent, ErrorEvent, RetryEvent, ToolCallEvent, ToolResultEvent
+    from deepstrike.stream import (
+        DoneEvent,
+        ErrorEvent,
+        NoticeEvent,
+        PendingRequest,
+        RetryEvent,
+        ToolCallEvent,
+        ToolResultEvent,
+    )
 
 
 def call_line(event: ToolCallEvent) -> str:
@@ -20,16 +30,29 @@ def call_line(event: ToolCallEvent) -> str:
 
 def result_line(event: ToolResultEvent) -> str:
     """`← 45`, `✗ add: invalid_arguments: …` for an error."""
+    content = one_line(masked(event.content))
     if event.is_error:
-        return (
-            f"✗ {one_line(event.name or event.call_id, 80)}: {event.error_kind or 'error'}: {one_line(event.content)}"
-        )
-    return f"← {one_line(event.content) or '(nothing)'}"
+        return f"✗ {one_line(event.name or event.call_id, 80)}: {event.error_kind or 'error'}: {content}"
+    return f"← {content or '(nothing)'}"
 
 
 def retry_line(event: RetryEvent) -> str:
     """`retry 1 in 2.0 s: overloaded`"""
     return f"retry {event.attempt} in {event.delay_ms / 1000:.1f} s: {one_line(event.reason)}"
+
+
+def notice_line(event: NoticeEvent) -> str:
+    """`note: what the model service had to tell [code]`"""
+    return f"note: {one_line(event.message, 400)} [{one_line(event.code, 40)}]"
+
+
+def pending_lines(pending: Iterable[PendingRequest], session_id: str | None) -> Iterator[str]:
+    """What a session waits for, and how to answer."""
+    for request in pending:
+        asked = request.reason if request.reason is not None else json.dumps(request.payload, ensure_ascii=False)
+        named = f"{one_line(request.name, 80)}({_arguments(request.arguments)})"
+        yield f"? {one_line(request.request_id, 80)}  {request.kind} of {named}: {one_line(asked)}"
+    yield f"answer with: deepstrike resume {shlex.quote(one_line(session_id or 'SESSION'))} --answer ID=VALUE"
 
 
 def error_line(event: ErrorEvent) -> str:
@@ -47,4 +70,4 @@ def done_line(event: DoneEvent, elapsed_ms: int) -> str:
 
 def _arguments(arguments: Mapping[str, object]) -> str:
     shown = (f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in arguments.items())
-    return one_line(", ".join(map(visible, shown)))
+    return one_line(masked(", ".join(map(visible, shown))))

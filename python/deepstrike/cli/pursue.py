@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from deepstrike.cli.show import Show
+    from deepstrike.run import Run
     from deepstrike.runner import RuntimeRunner
 
 T = TypeVar("T")
@@ -58,15 +59,15 @@ class Loop:
         return self._loop.run_until_complete(work)
 
 
-async def pursue(runner: RuntimeRunner, goal: str, show: Show, session_id: str | None = None) -> DoneEvent:
-    """Run `goal` and show it; returns the last event.
+async def pursue(runner: RuntimeRunner, work: Run, show: Show) -> DoneEvent:
+    """Show a run of `runner` until it ends; returns the last event.
 
     The first Ctrl-C interrupts the run, which then ends `user_abort`; a second one ends the process. So do SIGTERM and
-    SIGHUP, once the run has ended or has taken too long for it. Raises what `run_streaming` raises.
+    SIGHUP, once the run has ended or has taken too long for it. Raises what the run raises.
     """
     done: DoneEvent | None = None
     with _signals_interrupt(runner), show:
-        async with runner.run_streaming(goal, session_id=session_id) as run:
+        async with work as run:
             async for event in run:
                 show.event(event)
                 if isinstance(event, DoneEvent):

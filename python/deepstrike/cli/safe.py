@@ -20,6 +20,11 @@ _CONTROLS = (
     *range(0xE0000, 0xE0080),  # tag characters: letters that nobody sees
 )
 _ESCAPES = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}" for code in _CONTROLS}
+_JSON_ESCAPES = {
+    code: "".join(f"\\u{unit:04x}" for unit in memoryview(chr(code).encode("utf-16-le")).cast("H"))
+    for code in _CONTROLS
+    if code >= 0x7F and not 0xD800 <= code < 0xE000
+}
 
 
 def visible(text: str) -> str:
@@ -27,6 +32,11 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return text.replace("\r\n", "\n").translate(_ESCAPES)
+
+
+def visible_json(line: str) -> str:
+    """A line of JSON text in which such characters stand as JSON's own escapes: the same value."""
+    return line if line.isascii() and line.isprintable() else line.translate(_JSON_ESCAPES)
 
 
 def one_line(text: str, limit: int = 200) -> str:

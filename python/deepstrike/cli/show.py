@@ -11,12 +11,21 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 import msgspec
 
-from deepstrike.cli.lines import call_line, done_line, error_line, result_line, retry_line
+from deepstrike.cli.lines import (
+    call_line,
+    done_line,
+    error_line,
+    notice_line,
+    pending_lines,
+    result_line,
+    retry_line,
+)
 from deepstrike.cli.safe import one_line, visible
 from deepstrike.clock import current_clock
 from deepstrike.stream import (
     DoneEvent,
     ErrorEvent,
+    NoticeEvent,
     RetryEvent,
     StreamEvent,
     TextDelta,
@@ -107,9 +116,13 @@ class PlainShow:
                 self._line(result_line(event))
             case RetryEvent():
                 self._line(retry_line(event))
+            case NoticeEvent():
+                self._line(notice_line(event))
             case ErrorEvent():
                 self._line(error_line(event))
             case DoneEvent():
+                if event.pending:
+                    self._line("\n".join(pending_lines(event.pending, event.session_id)))
                 self._line(done_line(event, current_clock().now_ms() - self._began_ms))
 
     def _line(self, line: str) -> None:

@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from deepstrike.cli.lines import call_line, done_line, error_line, result_line, retry_line
+from deepstrike.cli.lines import (
+    call_line,
+    done_line,
+    error_line,
+    notice_line,
+    pending_lines,
+    result_line,
+    retry_line,
+)
 from deepstrike.cli.safe import one_line, visible
 from deepstrike.cli.show import progress_of
 from deepstrike.clock import current_clock
 from deepstrike.stream import (
     DoneEvent,
     ErrorEvent,
+    NoticeEvent,
     RetryEvent,
     TextDelta,
     ThinkingDelta,
@@ -63,13 +72,18 @@ class TerminalShow:
             case ToolResultEvent():
                 self._line(result_line(event), "red" if event.is_error else "green")
                 self._wait("waiting for the model")
-            case RetryEvent():
-                self._line(retry_line(event), "yellow")
-                self._wait("waiting to try again")
+            case RetryEvent() | NoticeEvent():
+                self._line(retry_line(event) if isinstance(event, RetryEvent) else notice_line(event), "yellow")
+                self._wait("waiting for the model")
             case ErrorEvent():
                 self._line(error_line(event), "bold red")
             case DoneEvent():
-                self._line(done_line(event, current_clock().now_ms() - self._began_ms), "dim")
+                self._done(event)
+
+    def _done(self, event: DoneEvent) -> None:
+        if event.pending:
+            self._line("\n".join(pending_lines(event.pending, event.session_id)), "yellow")
+        self._line(done_line(event, current_clock().now_ms() - self._began_ms), "dim")
 
     def _line(self, line: str, style: str) -> None:
         self._end_line()

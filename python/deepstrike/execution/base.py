@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from deepstrike.tools.suspension import Misplaced
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -13,16 +15,23 @@ if TYPE_CHECKING:
     from deepstrike.wire.message import ToolResult, ToolSpec, Validated
 
 
+async def misplaced(payload: object) -> object:
+    """The `suspend` of an invocation that nobody can answer: raises `Misplaced`."""
+    raise Misplaced
+
+
 class Invocation(msgspec.Struct, frozen=True, eq=False):
     """One tool run. `args_text` is validated JSON; `show(delta, chunk)` streams what a generator tool yields.
 
-    `show` waits while the caller does not keep up.
+    `show` waits while the caller does not keep up. `suspend(payload)` puts a tool's question and gives the answer; it
+    raises `Parked`, which a plane lets through, where the tool must be closed until the answer comes.
     """
 
     name: str
     args_text: str
     context: ToolContext
     show: Callable[[str, object | None], Awaitable[None]]
+    suspend: Callable[[object], Awaitable[object]] = misplaced
 
 
 class ExecutionPlane(Protocol):

@@ -10,22 +10,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from deepstrike.host.ask import Question
 from deepstrike.host.context import InContext
 from deepstrike.host.model import ModelCall
 from deepstrike.host.steady import forget_cancels, has_cancels
 from deepstrike.host.tool import ToolRun
-from deepstrike.wire.effect import CallModel, RunTool
+from deepstrike.wire.effect import AskUser, CallModel, RunTool
+from deepstrike.wire.input import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from contextvars import Context
 
     from deepstrike.execution.base import ExecutionPlane
+    from deepstrike.host.ask import OnToolSuspend
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.session import Session
     from deepstrike.providers.base import LLMProvider
     from deepstrike.wire.effect import Effect
-    from deepstrike.wire.input import Input
+    from deepstrike.wire.input import Answer, Input
 
     Take = Callable[["Input", "Effort | None"], Coroutine[None, None, None]]
     Begin = Callable[[], Coroutine[object, object, "Input | None"]]
@@ -53,6 +56,7 @@ class Means:
     model: str
     agent_id: str | None
     deps: object
+    on_tool_suspend: OnToolSuspend | None = None
 
 
 class Effort:
@@ -60,7 +64,7 @@ class Effort:
 
     __slots__ = ("begin", "context", "late", "next", "over", "stopped", "task", "work")
 
-    def __init__(self, work: ModelCall | ToolRun, begin: Begin, context: Context | None = None) -> None:
+    def __init__(self, work: ModelCall | ToolRun | Question, begin: Begin, context: Context | None = None) -> None:
         self.work = work
         self.begin = begin
         self.context = context
@@ -80,7 +84,7 @@ class Effort:
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not self._is_running():
                 raise  # this coroutine is closed, nothing was raised inside it
-            # A net under `ModelCall.run` and `ToolRun.run`: an effect always comes to something.
+            # A net under `ModelCall.run`, `ToolRun.run` and `Question.run`: an effect always comes to something.
             item = None if self.stopped else self.work.broken(error)
         self.over = True
         if not self.stopped:
@@ -110,6 +114,7 @@ class Crew:
     """
 
     __slots__ = (
+        "_closing",
         "_context",
         "_loop",
         "_means",
@@ -119,6 +124,7 @@ class Crew:
         "_started",
         "_streak",
         "_take",
+        "_waiting",
     )
 
     def __init__(self, session: Session, outbox: Outbox, means: Means, take: Take) -> None:
@@ -131,36 +137,44 @@ class Crew:
         self._started: dict[int, Effort] = {}
         self._spawned: set[asyncio.Task[None]] = set()
         self._streak = 0
+        self._closing: list[Effort] = []
+        # The tools that are still there while they wait, by the AskUser that they wait for.
+        self._waiting: dict[int, ToolRun] = {}
 
     def launch(self, effects: list[Effect], by: Effort | None) -> None:
         """Start every effect that was not started yet; `by` is the effort whose task is free to go on.
 
-        Questions wait for whoever answers them. An effect stays known until the kernel no longer owes it: one that is
-        done, but whose result is still on its way in, must not begin again.
+        A question that nobody here answers waits for a later process. An effect stays known until the kernel no longer
+        owes it: one that is done, but whose result is still on its way in, must not begin again.
         """
         started = self._started
         self._started = {}
         for effect in effects:
-            effort = started.get(effect.id)
+            effort = started.pop(effect.id, None)
             if effort is None:
-                if isinstance(effect, CallModel):
-                    effort = self._model_call(effect)
-                elif isinstance(effect, RunTool):
-                    effort = self._tool_run(effect)
-                else:
+                effort = self._effort(effect)
+                if effort is None:
                     continue
                 if by is not None and by.next is None:
                     by.next = effort
                 else:
                     effort.task = self._context.run(self._loop.create_task, self._work(effort))
             self._started[effect.id] = effort
+        # What is no longer owed is over, but for a tool that is just being closed because its question got no answer.
+        self._closing += [effort for effort in started.values() if not effort.over]
+
+    def answered(self, answer: Answer) -> None:
+        """An answer is in the log: the tool that waits for it, if it is still there, goes on."""
+        tool = self._waiting.pop(answer.effect, None)
+        if tool is not None:
+            tool.hear(answer.answer.json if isinstance(answer.answer, Value) else None)
 
     async def halt(self) -> list[Input]:
         """Stop everything in flight and wait, at most the grace, until it has let go.
 
         Gives what came of it after all: what a stopped model call had shown, a tool's result at the last moment.
         """
-        efforts = [effort for effort in self._started.values() if not effort.over]
+        efforts = [effort for effort in (*self._started.values(), *self._closing) if not effort.over]
         tasks = [task for effort in efforts if (task := effort.stop()) is not None]
         if tasks:
             _, stuck = await asyncio.wait(tasks, timeout=GRACE_SECONDS)
@@ -201,13 +215,35 @@ class Crew:
             await asyncio.sleep(0)
         forget_cancels(effort.task)
 
+    def _effort(self, effect: Effect) -> Effort | None:
+        """None for a question that nobody in this process answers."""
+        match effect:
+            case CallModel():
+                return self._model_call(effect)
+            case RunTool():
+                return self._tool_run(effect)
+            case AskUser():
+                return self._question(effect)
+
+    def _question(self, ask: AskUser) -> Effort | None:
+        on_tool_suspend = self._means.on_tool_suspend
+        if on_tool_suspend is None or ask.kind != "suspension":
+            return None
+        for effort in self._started.values():
+            if isinstance(effort.work, ToolRun) and effort.work.call_id == ask.call_id:
+                self._waiting[ask.id] = effort.work
+        question = Question(ask)
+        return Effort(question, partial(question.run, on_tool_suspend), self._context.copy())
+
     def _model_call(self, effect: CallModel) -> Effort:
         means = self._means
         call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model)
-        request = self._session.prompt.request(self._session.kernel, effect, means.extensions)
+        session = self._session
+        request = session.prompt.request(session.kernel, effect, means.extensions, session.limits)
         return Effort(call, partial(call.run, means.provider, request))
 
     def _tool_run(self, effect: RunTool) -> Effort:
         means = self._means
-        run = ToolRun(effect, self._session, self._outbox, self._loop)
+        attended = means.on_tool_suspend is not None
+        run = ToolRun(effect, self._session, self._outbox, self.spawn if attended else None)
         return Effort(run, partial(run.run, means.plane, means.agent_id, means.deps), self._context.copy())

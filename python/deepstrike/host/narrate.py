@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from deepstrike.records import decode_record
 from deepstrike.stream import (
     ContextCompressedEvent,
     ErrorEvent,
@@ -35,7 +36,7 @@ from deepstrike.wire.input import Fault
 from deepstrike.wire.message import Err, File, Image, Ok, RecordedCall, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from deepstrike.stream import StreamEvent
     from deepstrike.wire.message import Part
@@ -49,6 +50,7 @@ _json = msgspec.json.Decoder(object).decode
 # user's or a model's can look like it.
 _ALLOWED = b'"verdict":{"type":"allow"}}}'
 _BEGUN = b'"event":{"type":"begun",'
+_REPLIED = b'"event":{"type":"replied",'
 
 
 def says_nothing(line: bytes) -> bool:
@@ -65,6 +67,15 @@ class Narrator:
         self._reply = -1
         self._calls: list[RecordedCall] = []
 
+    @classmethod
+    def after(cls, records: Sequence[bytes]) -> Narrator:
+        """One that has heard `records`: it knows the calls whose results are still to come."""
+        narrator = cls()
+        newest = next((line for line in reversed(records) if _REPLIED in line), None)
+        if newest is not None:
+            narrator.narrate(decode_record(newest))
+        return narrator
+
     def narrate(self, record: Record) -> Iterable[StreamEvent]:
         """The events that one record means to the caller; most have one or none."""
         event = record.event
@@ -77,7 +88,7 @@ class Narrator:
                 return self._judged(record.seq, event)
             case Suspended():
                 call = self._call(event.call)
-                return (ToolSuspendEvent(call.id, call.name, str(record.seq), _value(event.payload)),)
+                return (ToolSuspendEvent(call.id, call.name, request_id(record.seq), json_value(event.payload)),)
             case SignalledEvent():
                 return (SignalEvent(event.signal),)
             case Compressed():
@@ -94,7 +105,7 @@ class Narrator:
                 return (ToolDeniedEvent(call.id, call.name, stage, reason),)
             case Ask(reason=reason):
                 call = self._call(event.call)
-                return (PermissionRequestEvent(str(seq), call.id, call.name, _arguments(call), reason),)
+                return (PermissionRequestEvent(request_id(seq), call.id, call.name, _arguments(call), reason),)
             case Allow():
                 return ()
 
@@ -139,11 +150,17 @@ def _word(part: Part) -> str:
 def _arguments(call: RecordedCall) -> Mapping[str, object]:
     validated = call.validated
     text = call.args_text if isinstance(validated, Err) or validated.text is None else validated.text
-    value = _value(text) if text else {}
+    value = json_value(text) if text else {}
     return value if isinstance(value, dict) else {}
 
 
-def _value(text: str) -> object:
+def request_id(effect: int) -> str:
+    """How the question of an AskUser is called outside: the same in every process, since an effect's id is."""
+    return str(effect)
+
+
+def json_value(text: str) -> object:
+    """The value of JSON text with every number as large as it is; None for what is no JSON."""
     try:
         return _json(text)
     except (msgspec.MsgspecError, RecursionError):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from deepstrike.kernel import Kernel
     from deepstrike.wire.effect import CallModel
     from deepstrike.wire.message import HeadBlock, Turn
+    from deepstrike.wire.policy import Limits
 
 
 class Turns(Sequence["Turn"]):
@@ -52,7 +53,9 @@ class Prompt:
         self._turns: list[Turn] = []
         self._memo = Memo()
 
-    def request(self, kernel: Kernel, effect: CallModel, extensions: Mapping[str, object]) -> ModelRequest:
+    def request(
+        self, kernel: Kernel, effect: CallModel, extensions: Mapping[str, object], limits: Limits
+    ) -> ModelRequest:
         """The request that `effect` asks for."""
         head = self._pull(kernel, effect)
         return ModelRequest(
@@ -64,6 +67,8 @@ class Prompt:
             _lower(effect.max_output, extensions.get("max_output_tokens")),
             effect.epoch,
             self._memo,
+            window=limits.window,
+            reserve=limits.reserve,
         )
 
     def _pull(self, kernel: Kernel, effect: CallModel) -> HeadBlock:

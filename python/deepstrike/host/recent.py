@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from deepstrike.host.narrate import Narrator
     from deepstrike.host.prompt import Prompt
     from deepstrike.kernel import Kernel
 
@@ -24,6 +25,7 @@ class Standing:
 
     kernel: Kernel
     prompt: Prompt
+    narrator: Narrator
     tail: list[bytes]
 
 

@@ -6,11 +6,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from deepstrike.errors import CorruptLog, DeepStrikeError, SessionError
+from deepstrike.errors import DeepStrikeError
+from deepstrike.host.folding import OFF_LOOP_BYTES, asked, folded, off_loop
+from deepstrike.host.narrate import Narrator
 from deepstrike.host.prompt import Prompt
 from deepstrike.host.recent import TAIL, Standing
 from deepstrike.host.steady import LEAVE_SECONDS, LOG_SECONDS, NoAnswer, see_through, told, within
-from deepstrike.kernel import Corrupt, Kernel, encode_input, warm
+from deepstrike.kernel import encode_input, warm
 from deepstrike.wire.input import Interrupt
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from deepstrike.clock import Clock
     from deepstrike.host.recent import Recent
+    from deepstrike.kernel import Kernel
     from deepstrike.sessions.base import SessionLog
     from deepstrike.wire.effect import Effect, Outcome
     from deepstrike.wire.input import Input
@@ -28,9 +31,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-# Above this many bytes, counting and folding leave the event loop (kernel.md, Loops and threads).
-OFF_LOOP_BYTES = 256 * 1024
 
 _logger = logging.getLogger("deepstrike")
 _warm: set[str] = set()
@@ -59,7 +59,9 @@ class Session:
         "_owner",
         "id",
         "kernel",
+        "limits",
         "model",
+        "narrator",
         "offers_tools",
         "prompt",
         "result_share",
@@ -70,22 +72,23 @@ class Session:
         session_id: str,
         log: SessionLog,
         owner: str,
-        kernel: Kernel,
-        prompt: Prompt,
+        standing: Standing,
         clock: Clock,
         config: Config,
     ) -> None:
         self.id = session_id
-        self.kernel = kernel
-        self.prompt = prompt
+        self.kernel: Kernel = standing.kernel
+        self.prompt = standing.prompt
+        self.narrator = standing.narrator
         self.model = config.model.id
+        self.limits = config.limits
         self.offers_tools = bool(config.tools)
         # The part of the window, in tokens, that one tool result may fill.
         self.result_share = max(1, config.limits.window // 4)
         self._log = log
         self._owner = owner
         self._clock = clock
-        self._next_seq = kernel.next_seq
+        self._next_seq = standing.kernel.next_seq
         self._broken = False
 
     @classmethod
@@ -94,19 +97,17 @@ class Session:
 
         Raises `SessionBusy`, `CorruptLog`, or another `SessionError` that says how the log failed.
         """
-        owner = await _opening(session_id, log.acquire(session_id))
+        owner = await asked(session_id, log.acquire(session_id))
         try:
             await _warm_up(config.model.id)
             standing = recent.take(session_id)
-            if standing is not None and await _opening(session_id, _ends_alike(session_id, log, standing)):
-                kernel, prompt = standing.kernel, standing.prompt
-            else:
-                records = await _opening(session_id, log.read(session_id))
-                kernel, prompt = await _off_loop(sum(map(len, records)), _fold, session_id, records), Prompt()
+            if standing is None or not await asked(session_id, _ends_alike(session_id, log, standing)):
+                records = await asked(session_id, log.read(session_id))
+                standing = Standing(await folded(session_id, records), Prompt(), Narrator.after(records), [])
         except BaseException:
             await _release(session_id, log, owner)
             raise
-        return cls(session_id, log, owner, kernel, prompt, clock, config)
+        return cls(session_id, log, owner, standing, clock, config)
 
     async def rest(self, recent: Recent) -> None:
         """Remember how the session stands, for the next goal. A log that cannot be read leaves it to be folded."""
@@ -117,7 +118,7 @@ class Session:
         except Exception:
             _logger.warning("session %r is not remembered: its log could not be read", self.id, exc_info=True)
         else:
-            recent.keep(self.id, Standing(self.kernel, self.prompt, tail))
+            recent.keep(self.id, Standing(self.kernel, self.prompt, self.narrator, tail))
 
     def give_up(self) -> None:
         """The log does not answer: write nothing more to it, and do not wait for it long."""
@@ -181,7 +182,7 @@ class Session:
 
     async def off_loop(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`work(*args)`, in a thread where `size` bytes would hold the loop too long."""
-        return await _off_loop(size, work, *args, **kwargs)
+        return await off_loop(size, work, *args, **kwargs)
 
     async def _append(self, batch: list[bytes]) -> None:
         try:
@@ -220,18 +221,6 @@ def _journal_failed(error: BaseException) -> JournalFailed:
     return JournalFailed(f"the session log failed: {told(error)}")
 
 
-async def _opening(session_id: str, work: Coroutine[object, object, T]) -> T:
-    """`work` of a log while a session is opened, within the limit, its own errors told as ours."""
-    try:
-        return await within(LOG_SECONDS, work)
-    except DeepStrikeError:
-        raise
-    except NoAnswer as error:
-        raise SessionError(f"session {session_id!r}: the log did not answer within {LOG_SECONDS:g} s") from error
-    except Exception as error:
-        raise SessionError(f"session {session_id!r}: the log failed: {told(error)}") from error
-
-
 async def _release(session_id: str, log: SessionLog, owner: str, limit: float = LOG_SECONDS) -> None:
     """To its end, whatever cancels this task; a cancellation meanwhile is raised afterwards."""
     try:
@@ -254,12 +243,6 @@ async def _again_if_cancelled(
         return result, cancelled
 
 
-async def _off_loop(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    if size <= OFF_LOOP_BYTES:
-        return work(*args, **kwargs)
-    return await asyncio.to_thread(work, *args, **kwargs)
-
-
 async def _warm_up(model: str) -> None:
     """The first count for a vocabulary decodes it, about a tenth of a second: not on the loop."""
     if model not in _warm:
@@ -269,14 +252,3 @@ async def _warm_up(model: str) -> None:
 
 async def _ends_alike(session_id: str, log: SessionLog, standing: Standing) -> bool:
     return await log.read(session_id, standing.kernel.next_seq - len(standing.tail)) == standing.tail
-
-
-def _fold(session_id: str, records: list[bytes]) -> Kernel:
-    if not records:
-        return Kernel()
-    try:
-        return Kernel.replay(records)
-    except Corrupt as error:
-        raise CorruptLog(f"session {session_id!r}: {error}") from error
-    except ValueError as error:
-        raise SessionError(f"session {session_id!r}: {error}") from error

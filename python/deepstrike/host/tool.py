@@ -10,20 +10,27 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from deepstrike.execution.base import Invocation
+from deepstrike.host.exchange import question_text
+from deepstrike.host.narrate import json_value
 from deepstrike.host.parts import checked_part
 from deepstrike.host.steady import told
 from deepstrike.kernel import clip
 from deepstrike.stream import ToolDeltaEvent
 from deepstrike.text import well_formed
 from deepstrike.tools.context import Flag, ToolContext
-from deepstrike.wire.input import Result
+from deepstrike.tools.suspension import Parked
+from deepstrike.wire.input import Result, Suspend
 from deepstrike.wire.message import BlobRef, Text, ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.session import Session
     from deepstrike.wire.effect import RunTool
+
+    Ask = Callable[[Suspend], None]
 
 _log = logging.getLogger("deepstrike")
 
@@ -39,13 +46,28 @@ _POINTER = 64
 class ToolRun:
     """One tool run in flight."""
 
-    __slots__ = ("_cancelled", "_effect", "_loop", "_outbox", "_progress", "_session", "_stopped")
+    __slots__ = (
+        "_answer",
+        "_ask",
+        "_asked",
+        "_cancelled",
+        "_effect",
+        "_loop",
+        "_outbox",
+        "_progress",
+        "_session",
+        "_stopped",
+    )
 
-    def __init__(self, effect: RunTool, session: Session, outbox: Outbox, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, effect: RunTool, session: Session, outbox: Outbox, ask: Ask | None) -> None:
+        """`ask` hands in a question that somebody in this process answers; None where nobody does."""
         self._effect = effect
         self._session = session
         self._outbox = outbox
-        self._loop = loop
+        self._ask = ask
+        self._loop = asyncio.get_running_loop()
+        self._asked = 0
+        self._answer: asyncio.Future[str | None] | None = None
         self._cancelled = Flag()
         self._progress: deque[str] | None = None
         self._stopped = False
@@ -56,34 +78,74 @@ class ToolRun:
         self._cancelled.set()
         task.cancel()
 
-    async def run(self, plane: ExecutionPlane, agent_id: str | None, deps: object) -> Result | None:
-        """The result; None when the run was stopped."""
+    @property
+    def call_id(self) -> str:
+        """The call that it serves."""
+        return self._effect.call_id
+
+    def hear(self, answer: str | None) -> None:
+        """The recorded answer to the open question, as JSON text; None for a refusal, which has settled the call."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(answer)
+
+    async def run(self, plane: ExecutionPlane, agent_id: str | None, deps: object) -> Result | Suspend | None:
+        """The result, or the question that the tool was closed at; None when the run was stopped, or a refusal has
+        settled the call."""
         effect = self._effect
         context = ToolContext(self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, self._emit)
         try:
-            result = await plane.execute(Invocation(effect.name, effect.args, context, self._show))
+            result = await plane.execute(Invocation(effect.name, effect.args, context, self._show, self._suspend))
             if len(result.parts) != 1 or type(result.parts[0]) is not Text:
                 result = ToolResult(tuple(map(checked_part, result.parts)), result.error_kind, result.blob)
             if self._exceeds_share(result):
                 result = await self._preview(result)
+        except Parked as parked:
+            self._quieten()
+            return None if self._stopped or self._answer is not None else Suspend(effect.id, parked.payload)
         except asyncio.CancelledError:
             if self._stopped:
                 return None
             result = ToolResult((Text("the tool was cancelled from inside"),), "exception")
         except Exception as error:
             result = ToolResult((Text(well_formed(told(error))),), "exception")
-        if self._progress is not None:
-            self._flush()
-        self._cancelled.set()
+        self._quieten()
         return Result(effect.id, result)
 
     def broken(self, error: BaseException) -> Result:
         """What the call comes to where even telling its failure failed."""
         return Result(self._effect.id, ToolResult((Text(well_formed(told(error))),), "exception"))
 
+    @property
+    def _repeats(self) -> bool:
+        """Whether it does again what was seen of it before, up to the last question that has its answer."""
+        return self._asked < len(self._effect.answers)
+
+    async def _suspend(self, payload: object) -> object:
+        """The answer to the tool's next question: a recorded one at once, else once somebody has given it."""
+        answers, number = self._effect.answers, self._asked
+        self._asked += 1
+        if number < len(answers):
+            return json_value(answers[number])
+        text = question_text(payload)
+        if self._ask is None:
+            raise Parked(text)
+        self._answer = self._loop.create_future()
+        self._ask(Suspend(self._effect.id, text))
+        answer = await self._answer
+        if answer is None:
+            raise Parked(text)
+        self._answer = None
+        return json_value(answer)
+
+    def _quieten(self) -> None:
+        """The tool is over: what it emitted is handed on, and nothing that comes later."""
+        if self._progress is not None:
+            self._flush()
+        self._cancelled.set()
+
     def _emit(self, text: str) -> None:
         """See `ToolContext.emit`. From any thread; bounded, the oldest is dropped."""
-        if self._cancelled.is_set():
+        if self._cancelled.is_set() or self._repeats:
             return
         if self._progress is None:
             self._progress = deque(maxlen=_UNSEEN)
@@ -102,6 +164,8 @@ class ToolRun:
     async def _show(self, delta: str, chunk: object | None) -> None:
         if self._stopped:
             raise asyncio.CancelledError  # the tool swallowed the first one
+        if self._repeats:
+            return
         if self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, delta, chunk)):
             await self._outbox.room()
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
-from deepstrike.wire.message import Notice, Usage
+from deepstrike.wire.message import Notice as Notice
+from deepstrike.wire.message import Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXTRA_BODY = "extra_body"
 # Sampling fields that reasoning models take only while they do not reason.
 _SAMPLING = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty", "logit_bias"})
-_RESERVED = frozenset({"contents", "input", "messages", "model", "stream", "stream_options", "tools"})
+_RESERVED = frozenset({"contents", "input", "messages", "model", "stream", "stream_options", "system", "tools"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +66,71 @@ CHAT_FIELDS: dict[str, Field] = {
     "store": FLAG,
     "max_output_tokens": Field((int,), "a whole number above zero", sent=False),
     "expose_reasoning": Field((bool,), "true or false", sent=False),
+    "split_think": Field((bool,), "true or false", sent=False),
     EXTRA_BODY: Field((dict,), "a dict", sent=False),
+}
+_OPENAIS_OWN = frozenset(
+    {
+        "verbosity",
+        "service_tier",
+        "metadata",
+        "safety_identifier",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "store",
+        "logit_bias",
+    }
+)
+# What servers of this dialect have in common.
+COMPATIBLE_FIELDS: dict[str, Field] = {name: it for name, it in CHAT_FIELDS.items() if name not in _OPENAIS_OWN}
+# Extensions that some other vendor takes: a run that changes the vendor loses them with a warning, not with an error.
+_ELSEWHERE = frozenset(CHAT_FIELDS) | {
+    "betas",
+    "cache_ttl",
+    "cached_content",
+    "chat_template_kwargs",
+    "enable_search",
+    "enable_thinking",
+    "keep_alive",
+    "min_p",
+    "num_ctx",
+    "preserve_thinking",
+    "prompt_cache_options",
+    "reasoning_context",
+    "reasoning_split",
+    "reasoning_summary",
+    "repeat_penalty",
+    "repetition_penalty",
+    "safety_settings",
+    "strict_tools",
+    "thinking_budget",
+    "thinking_level",
+    "top_k",
 }
 
 
+def switch(on: object, off: object) -> Callable[[object], object]:
+    """The wire form of a flag: one value for true, another for false, None to send nothing."""
+    return lambda value: on if value is True else off
+
+
 def admit(given: Mapping[str, object], fields: Mapping[str, Field], info: ModelInfo) -> dict[str, object]:
-    """`given` without what the model refuses (a warning names it). An unknown or ill-typed one raises `ConfigError`."""
+    """`given` without what the model refuses and what only other vendors take (a warning names it).
+
+    An unknown or ill-typed one raises `ConfigError`.
+    """
+    foreign = {name for name in given if name not in fields and name in _ELSEWHERE}
     for name, value in given.items():
-        _check(name, value, fields)
+        if name not in foreign:
+            _check(name, value, fields)
     refused = _refused(given, info)
     for name in sorted(refused):
         warnings.warn(f"extension {name!r} was dropped: the model {info.id!r} refuses it", UserWarning, stacklevel=3)
-    return {name: value for name, value in given.items() if name not in refused and value is not None}
+    for name in sorted(foreign - refused):
+        warnings.warn(
+            f"extension {name!r} was dropped: the service of {info.id!r} has no such field", UserWarning, stacklevel=3
+        )
+    return {k: value for k, value in given.items() if k not in refused and k not in foreign and value is not None}
 
 
 def wire_fields(admitted: Mapping[str, object], fields: Mapping[str, Field]) -> dict[str, object]:

@@ -37,6 +37,7 @@ _OVERFLOW_TEXTS = (
     "exceeded model token limit",
     "input token count exceeds",
     "exceeds the available context size",
+    "exceed context limit",
 )
 _BY_CODE: dict[str, type[ProviderError]] = {
     "insufficient_quota": QuotaExhausted,
@@ -67,6 +68,7 @@ _BY_STATUS: dict[int, type[ProviderError]] = {
     408: Overloaded,
     409: Overloaded,
     429: RateLimited,
+    498: Overloaded,
 }
 # A request that failed with one of these codes is not helped by its status: the code decides.
 _FINAL = (QuotaExhausted, ContentFiltered, Unauthorized)
@@ -90,6 +92,12 @@ class Detail(msgspec.Struct, gc=False):
     retry_delay: str | None = msgspec.field(default=None, name="retryDelay")
 
 
+class Upstream(msgspec.Struct, gc=False):
+    """`metadata` of a router's error: what the service behind it said."""
+
+    raw: msgspec.Raw = msgspec.Raw()
+
+
 class ErrorBody(msgspec.Struct, gc=False):
     """The fields of an error object; any may be missing, `code` and `status` may be numbers or words."""
 
@@ -99,6 +107,13 @@ class ErrorBody(msgspec.Struct, gc=False):
     status: str | float | None = None
     status_code: int | None = None
     details: msgspec.Raw = msgspec.Raw()
+    param: msgspec.Raw = msgspec.Raw()
+    metadata: msgspec.Raw = msgspec.Raw()
+
+    @property
+    def told(self) -> str:
+        """The message, with that of the service behind a router."""
+        return ": ".join(filter(None, (self.message, _upstream(self.metadata))))
 
 
 class _Flat(ErrorBody, gc=False):
@@ -111,27 +126,29 @@ class _Flat(ErrorBody, gc=False):
 _decode = msgspec.json.Decoder(_Flat).decode
 _decode_list = msgspec.json.Decoder(list[_Flat]).decode
 _decode_details = msgspec.json.Decoder(list[Detail]).decode
+_decode_upstream = msgspec.json.Decoder(Upstream).decode
+_decode_text = msgspec.json.Decoder(str).decode
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What only one service says, in lower case: its error codes, types and reasons (numbers as text), and pieces of
-    `texts` where it has no code; each with what it means."""
+    """What only one service says, in lower case: its error codes, types, reasons (numbers as text) and the request
+    fields that its errors name, and pieces of `texts` (the message and the details of a Google error) where it has no
+    code; each with what it means. `remedies` say what to do, by the same words and pieces."""
 
     codes: Mapping[str, type[ProviderError]] = field(default_factory=dict)
     texts: Mapping[str, type[ProviderError]] = field(default_factory=dict)
+    remedies: Mapping[str, str] = field(default_factory=dict)
 
 
 class Faults:
     """Makes exceptions of a service's errors; `mask` hides bound secrets in what they tell."""
 
-    __slots__ = ("_codes", "_texts", "mask")
+    __slots__ = ("_own", "mask")
 
     def __init__(self, mask: Mask, words: Words | None = None) -> None:
-        own = words or Words()
         self.mask = mask
-        self._codes = {**_BY_CODE, **own.codes}
-        self._texts = own.texts
+        self._own = words or Words()
 
     def http(
         self, status: int, content_type: str, body: bytes, request_id: str | None
@@ -160,26 +177,45 @@ class Faults:
     def _fault(self, found: ErrorBody, status: int, intro: str, request_id: str | None) -> ProviderError:
         true_status = _status(found, status)
         kind = self._kind(found, true_status)
-        message = self.mask(found.message or str(found.code or "no message"))[:_SHOWN]
-        remedy = _REMEDY.get(kind, "see the service's message")
-        return kind(f"{intro}: {message} ({remedy})", status=true_status, request_id=request_id)
+        message = self.mask(found.told or str(found.code or "no message"))[:_SHOWN]
+        return kind(f"{intro}: {message} ({self._remedy(found, kind)})", status=true_status, request_id=request_id)
+
+    def _remedy(self, found: ErrorBody, kind: type[ProviderError]) -> str:
+        words, text = _words(found), _text(found)
+        own = (remedy for said, remedy in self._own.remedies.items() if said in words or said in text)
+        general = (_REMEDY[base] for base in kind.__mro__ if base in _REMEDY)
+        return next(own, None) or next(general, "see the service's message")
 
     def _kind(self, found: ErrorBody, status: int) -> type[ProviderError]:
-        words = _words(found)
-        if any(word in _OVERFLOW_CODES for word in words) or _reads_as_overflow(found.message, status):
+        words, text = _words(found), _text(found)
+        if any(word in _OVERFLOW_CODES for word in words) or _reads_as_overflow(text, status):
             return ContextOverflow
-        text = (found.message or "").lower()
-        by_text = next((kind for piece, kind in self._texts.items() if piece in text), None)
-        by_code = by_text or next((self._codes[word] for word in words if word in self._codes), None)
-        if by_code is not None and (by_code in _FINAL or status < 300):
+        by_text = (kind for piece, kind in self._own.texts.items() if piece in text)
+        by_own_code = (self._own.codes[word] for word in words if word in self._own.codes)
+        if own := next(by_text, None) or next(by_own_code, None):
+            return own  # a service's own words say more than a status that many things share
+        by_code = next((_BY_CODE[word] for word in words if word in _BY_CODE), None)
+        by_status = _BY_STATUS.get(status) or _by_hundreds(status)
+        if by_code is not None and (by_code in _FINAL or status < 300 or issubclass(by_code, by_status)):
             return by_code
-        return _BY_STATUS.get(status) or _by_hundreds(status)
+        return by_status
 
 
 def _words(found: ErrorBody) -> list[str]:
     """What the error calls itself, the most telling first."""
-    named = [detail.reason for detail in _details(found)] + [found.code, found.type, found.status]
+    named = [detail.reason for detail in _details(found)] + [_param(found), found.code, found.type, found.status]
     return [f"{word:g}" if isinstance(word, float) else str(word).lower() for word in named if word is not None]
+
+
+def _text(found: ErrorBody) -> str:
+    """What the error says in words, in lower case, its details included."""
+    return f"{found.told} {bytes(found.details).decode('utf-8', 'replace')}".lower()
+
+
+def _param(found: ErrorBody) -> str | None:
+    """The request field that the error names, if it names one by a text."""
+    raw = bytes(found.param)
+    return raw[1:-1].decode("utf-8", "replace") if raw[:1] == b'"' else None
 
 
 def _details(found: ErrorBody) -> list[Detail]:
@@ -187,6 +223,15 @@ def _details(found: ErrorBody) -> list[Detail]:
         return _decode_details(found.details) if found.details else []
     except msgspec.DecodeError:
         return []
+
+
+def _upstream(metadata: msgspec.Raw) -> str:
+    """`metadata.raw` of OpenRouter: the other service's answer, as text or as the object itself."""
+    try:
+        raw = bytes(_decode_upstream(metadata).raw) if metadata else b""
+        return _decode_text(raw) if raw[:1] == b'"' else raw.decode("utf-8", "replace").removeprefix("null")
+    except msgspec.DecodeError:
+        return ""
 
 
 def _retry_delay(found: ErrorBody) -> float | None:
@@ -199,11 +244,8 @@ def _by_hundreds(status: int) -> type[ProviderError]:
     return BadRequest if 300 <= status < 500 else Overloaded
 
 
-def _reads_as_overflow(message: str | None, status: int) -> bool:
-    if not message or status not in (200, 400, 413, 422):
-        return False
-    text = message.lower()
-    return any(words in text for words in _OVERFLOW_TEXTS)
+def _reads_as_overflow(text: str, status: int) -> bool:
+    return status in (200, 400, 413, 422) and any(words in text for words in _OVERFLOW_TEXTS)
 
 
 def _status(found: ErrorBody, status: int) -> int:

@@ -45,7 +45,7 @@ class ServiceProvider(Provider):
         check_type("base_url", base_url, str, "an address as text")
         check_headers(headers)
         if max_concurrency is not None:
-            check_count("max_concurrency", max_concurrency, 1, ", or None for no limit")
+            check_count("max_concurrency", max_concurrency, 1, ", or None for the usual limit")
         self.info = lookup(model, profile.models)
         self.dialect = profile.name
         self._profile = profile
@@ -135,6 +135,6 @@ def _endpoint(
         timeouts,
         retry,
         breaker or shared_breaker(base_url, retry),
-        None if max_concurrency is None else shared_slots(base_url, max_concurrency),
+        shared_slots(base_url, max_concurrency),
         faults,
     )

@@ -44,7 +44,7 @@ def differences(left: object, right: object, most: int = _MOST) -> tuple[Differe
 
 
 def _plain(value: object) -> Json:
-    plain: Json = msgspec.to_builtins(value, order="deterministic")
+    plain: Json = msgspec.json.decode(msgspec.json.encode(value))
     return plain
 
 
@@ -56,7 +56,7 @@ _NOTHING = _Nothing()
 
 
 def _walk(path: str, left: Json | _Nothing, right: Json | _Nothing) -> Iterator[Difference]:
-    if isinstance(left, dict) and isinstance(right, dict):
+    if isinstance(left, dict) and isinstance(right, dict) and left.get("type") == right.get("type"):
         for name in dict.fromkeys([*left, *right]):
             below = f"{path}.{name}" if path else name
             yield from _walk(below, left.get(name, _NOTHING), right.get(name, _NOTHING))

@@ -42,6 +42,7 @@ from deepstrike.wire.message import CallPart, RecordedCall
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deepstrike.wire.event import AnyEvent
     from deepstrike.wire.input import Fault
     from deepstrike.wire.message import RecordedPart, ReplyPart
     from deepstrike.wire.record import Record
@@ -71,10 +72,17 @@ def inputs_at(records: Lines, at: int, begun: Mapping[CallRef, int]) -> tuple[In
             return (Failure(event.effect, event.fault),)
         case Settled():
             return _of_settled(records, at, begun)
-        case Suspended():
-            return (Suspend(begun[event.call], event.payload),) if event.call in begun else ()
+        case Suspended() if event.call in begun:
+            return (Suspend(begun[event.call], event.payload),)
         case Answered():
             return (Answer(event.effect, event.answer),)
+        case _:
+            return _from_beside(event)
+
+
+def _from_beside(event: AnyEvent | None) -> tuple[Input, ...]:
+    """What came from neither the model nor a tool."""
+    match event:
         case SignalledEvent():
             return (Notify(event.signal),)
         case PolicyChanged():
@@ -153,4 +161,7 @@ def _closing_behind(records: Lines, at: int) -> tuple[Input, ...]:
                 return (_stop(record.event),)
             case _:
                 return ()
-    return (Interrupt(""),)
+    # The log was cut behind them. How calls are closed does not depend on which goal or reason came next.
+    before = (record.event for record in reversed(records[:at]) if record is not None)
+    goal = next((event for event in before if isinstance(event, Started)), None)
+    return (Interrupt(""),) if goal is None else (Interrupt(""), _start(goal))

@@ -43,8 +43,8 @@ class Replay:
     turns: replies of the model, up to the divergence. prompts: how many of their prompts rendered to the recorded
         digest; the others were rendered by another version of the renderer and are not compared.
     divergence: the first one; None if there is none.
-    warnings: what was not compared: records that no input of this version makes, the end of batches that a crash has cut,
-        token counts of another tokenizer.
+    warnings: what was not compared: records that no input of this version makes, the end of batches that a crash has
+        cut, token counts of another tokenizer.
     """
 
     session_id: str
@@ -116,7 +116,9 @@ class _Tally:
             self.warnings.append(f"the batch of record {step.seq} is cut behind record {step.seq + step.agreed - 1}")
         if step.recounted and not self._recounted:
             self._recounted = True
-            self.warnings.append(f"from record {step.seq} on texts weigh other token counts; the recorded ones are taken")
+            self.warnings.append(
+                f"from record {step.seq} on texts weigh other token counts; the recorded ones are taken"
+            )
         self.proved += step.agreed
         for record in records[: step.agreed]:
             event = None if record is None else record.event

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from deepstrike.wire.record import Record
 
 
+_Weighed = Started | Settled | SignalledEvent
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One input and what it came to.
@@ -51,25 +54,31 @@ class Step:
 class Retrace:
     """Goes through a session's records from one input to the next. Not for use by two threads at once.
 
-    `at` is the seq of the record that is due, `kernel` stands in front of it. Building one raises what `read_records`
-    raises.
+    `at` is the seq of the record that is due. Building one raises what `read_records` raises.
     """
 
-    __slots__ = ("_begun", "_lines", "_renderer", "at", "kernel", "records")
+    __slots__ = ("_begun", "_kernel", "_lines", "_renderer", "at", "records")
 
     def __init__(self, lines: Sequence[bytes]) -> None:
         self.records = read_records(lines)
-        self.kernel = Kernel()
+        self._kernel: Kernel | None = Kernel()
         self.at = 0
         self._lines = lines
         self._begun: dict[CallRef, int] = {}
         self._renderer = RENDERER
 
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel in front of the record that is due. Raises `CorruptLog` where the records do not fold so far."""
+        if self._kernel is None:
+            self._kernel = fold(self._lines[: self.at])
+        return self._kernel
+
     def step(self) -> Step:
         """Let the kernel make the records that are due, and go behind those that agree.
 
-        Behind a difference the recorded record is folded as it stands, so one may go on. Raises `IndexError` at the end,
-        `CorruptLog` where a record does not fold.
+        From a record that comes out otherwise one goes on as if it had come out as recorded. Raises `IndexError` at the
+        end, `CorruptLog` where the records so far do not fold.
         """
         first = self.at
         best: Step | None = None
@@ -79,12 +88,12 @@ class Retrace:
                 self._move(step)
                 return step
             if step.made:
-                self.kernel = self._folded(first)  # it has lived through something else
+                self._kernel = None  # it has lived through something else
             if best is None or step.agreed > best.agreed:
                 best = step
         best = best or Step(first, None, (), 1)
         self._move(best if best.agreed else Step(first, None, (), 1))
-        self.kernel = self._folded(self.at)
+        self._kernel = None
         return best
 
     def _tried(self, item: Input) -> Step:
@@ -123,7 +132,7 @@ class Retrace:
     def _move(self, step: Step) -> None:
         """Go behind the records that agree."""
         if step.cut or step.recounted:
-            self.kernel = self._folded(self.at + step.agreed)  # by what is recorded
+            self._kernel = None  # to be folded from what is recorded
         for record in self.records[self.at : self.at + step.agreed]:
             event = None if record is None else record.event
             if isinstance(event, Begun):
@@ -131,9 +140,6 @@ class Retrace:
             elif isinstance(event, Started | Resumed):
                 self._renderer = event.renderer
         self.at += step.agreed
-
-    def _folded(self, end: int) -> Kernel:
-        return fold(self._lines[:end])
 
 
 def read_records(lines: Sequence[bytes]) -> list[Record | None]:
@@ -143,12 +149,18 @@ def read_records(lines: Sequence[bytes]) -> list[Record | None]:
     """
     records: list[Record | None] = []
     for line in lines:
-        try:
-            records.append(decode_record(line))
-        except msgspec.DecodeError:  # noqa: PERF203
+        record = _read(line)
+        if record is None or (isinstance(record.event, Started | Resumed) and record.event.format > FORMAT):
             fold(lines[: len(records) + 1])  # says what is wrong, unless the record may be skipped
-            records.append(None)
+        records.append(record)
     return records
+
+
+def _read(line: bytes) -> Record | None:
+    try:
+        return decode_record(line)
+    except msgspec.DecodeError:
+        return None
 
 
 def fold(lines: Sequence[bytes]) -> Kernel:
@@ -167,10 +179,8 @@ def told_alike(recorded: Record, made: Record, renderer: int) -> bool:
     A log of another format or renderer names that one; its digests name prompts of that renderer.
     """
     theirs, ours = recorded.event, made.event
-    if isinstance(theirs, Started) and isinstance(ours, Started):
-        ours = replace(ours, format=min(theirs.format, FORMAT), renderer=theirs.renderer)
-    elif isinstance(theirs, Resumed) and isinstance(ours, Resumed):
-        ours = replace(ours, format=min(theirs.format, FORMAT), renderer=theirs.renderer)
+    if isinstance(theirs, Started | Resumed) and isinstance(ours, Started | Resumed):
+        ours = replace(ours, format=theirs.format, renderer=theirs.renderer)
     elif isinstance(theirs, Replied) and isinstance(ours, Replied) and renderer != RENDERER:
         ours = replace(ours, digest=theirs.digest)
     return recorded == replace(made, event=ours, optional=recorded.optional)
@@ -179,15 +189,10 @@ def told_alike(recorded: Record, made: Record, renderer: int) -> bool:
 def with_counts_of(recorded: Record, made: Record) -> Record:
     """`made` with the token counts of `recorded`, and what was estimated by them."""
     theirs, ours = recorded.event, made.event
-    match theirs, ours:
-        case (Replied(estimated=True), Replied(estimated=True)):
-            return replace(made, event=replace(ours, tokens=theirs.tokens, usage=theirs.usage, cost=theirs.cost))
-        case (
-            (Started(), Started())
-            | (Replied(), Replied())
-            | (Settled(), Settled())
-            | (SignalledEvent(), SignalledEvent())
-        ):
-            return replace(made, event=replace(ours, tokens=theirs.tokens))
-        case _:
-            return made
+    if isinstance(theirs, Replied) and isinstance(ours, Replied):
+        ours = replace(ours, tokens=theirs.tokens)
+        if theirs.estimated and ours.estimated:
+            ours = replace(ours, usage=theirs.usage, cost=theirs.cost)
+    elif isinstance(theirs, _Weighed) and isinstance(ours, _Weighed):
+        ours = replace(ours, tokens=theirs.tokens)
+    return replace(made, event=ours)

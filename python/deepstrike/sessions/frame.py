@@ -63,7 +63,7 @@ def seal_batch(records: Sequence[bytes], before: int) -> list[int]:
     left = len(records)
     for record in records:
         left -= 1
-        before = _checksum(record, before, left)
+        before = checksum(record, before, left)
         seals.append(left << 32 | before)
     return seals
 
@@ -77,10 +77,10 @@ def frame_batch(records: Sequence[bytes], before: int) -> list[bytes]:
 def verify(records: Iterable[bytes], seals: Iterable[int], before: int) -> Damage | None:
     """The first of `records` that does not fit its seal; `before` is the checksum in front of them."""
     for index, (record, seal) in enumerate(zip(records, seals, strict=True)):
-        found = crc32(record, before) if seal <= _MASK else _checksum(record, before, seal >> 32)
+        found = crc32(record, before) if seal <= _MASK else checksum(record, before, seal >> 32)
         before = seal & _MASK
         if found != before:
-            return Damage(index, _misfit(before, found))
+            return Damage(index, misfit(before, found))
     return None
 
 
@@ -103,7 +103,8 @@ def scan(frames: Iterable[bytes], before: int) -> Scan:
     return Scan(records, chain, len(open_batch), None)
 
 
-def _checksum(record: bytes, before: int, left: int) -> int:
+def checksum(record: bytes, before: int, left: int) -> int:
+    """The checksum of a record behind `before`, of whose batch `left` records still follow."""
     # For given bytes CRC-32 maps every start to another end, so mixing `left` into the start covers it too, for free.
     return crc32(record, before ^ (left * 0x9E37_79B1 & _MASK))
 
@@ -111,14 +112,15 @@ def _checksum(record: bytes, before: int, left: int) -> int:
 def _fault(frame: bytes, before: int, expected_left: int | None) -> str | None:
     if len(frame) < HEADER_SIZE:
         return f"its header has {len(frame)} of {HEADER_SIZE} bytes"
-    left, checksum = _HEADER.unpack_from(frame)
-    found = _checksum(frame[HEADER_SIZE:], before, left)
-    if found != checksum:
-        return _misfit(checksum, found)
+    left, seal = _HEADER.unpack_from(frame)
+    found = checksum(frame[HEADER_SIZE:], before, left)
+    if found != seal:
+        return misfit(seal, found)
     if expected_left is not None and left != expected_left:
         return f"it says that {left} records of its batch follow where {expected_left} do"
     return None
 
 
-def _misfit(checksum: int, found: int) -> str:
-    return f"its checksum is {checksum:08x} and its bytes give {found:08x}"
+def misfit(seal: int, found: int) -> str:
+    """What to say of a frame whose checksum does not fit its bytes."""
+    return f"its checksum is {seal:08x} and its bytes give {found:08x}"

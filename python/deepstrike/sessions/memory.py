@@ -6,12 +6,20 @@ import os
 from array import array
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from deepstrike.errors import CorruptLog, SessionBusy, SessionError, StaleWriter, UnknownSession
 from deepstrike.sessions.blob import blob_ref, blob_shelf, shelf_of
 from deepstrike.sessions.frame import seal_batch, seed, verify
+from deepstrike.sessions.refusals import (
+    busy,
+    damaged,
+    live,
+    not_the_owner,
+    other_seq,
+    unknown_blob,
+    unknown_session,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,9 +70,7 @@ class InMemorySessionLog:
         """See `SessionLog.acquire`."""
         with self._lock:
             if session_id in self._owners:
-                raise SessionBusy(
-                    f"session {session_id!r} has a run in progress; wait for it, interrupt it or use another session id"
-                )
+                raise busy(session_id)
             owner = self._owners[session_id] = f"owner-{next(self._tokens)}"
             return owner
 
@@ -78,11 +84,11 @@ class InMemorySessionLog:
         """See `SessionLog.append`. An empty batch writes nothing and returns the last seq."""
         with self._lock:
             if self._owners.get(session_id) != owner:
-                _refuse_owner(session_id, owner)
+                raise not_the_owner(session_id, owner)
             kept = self._kept.get(session_id)
             length = 0 if kept is None else len(kept.records)
             if length != expected_seq:
-                _refuse_seq(session_id, expected_seq, length)
+                raise other_seq(session_id, expected_seq, length)
             if kept is None:
                 kept = _Kept(session_id)
             if records:
@@ -100,7 +106,7 @@ class InMemorySessionLog:
             records, seals, before = kept.records[first:], kept.seals[first:], kept.chain(first)
         damage = verify(records, seals, before)
         if damage is not None:
-            _refuse_damage(session_id, first + damage.index, damage.reason)
+            raise damaged(session_id, first + damage.index, damage.reason)
         return records
 
     async def latest_seq(self, session_id: str) -> int:
@@ -117,11 +123,11 @@ class InMemorySessionLog:
         """See `SessionLog.delete`."""
         with self._lock:
             if session_id in self._owners:
-                raise SessionBusy(f"session {session_id!r} has a run in progress; interrupt it before deleting it")
+                raise live(session_id)
             kept = self._kept.pop(session_id, None)
             blobs = self._blobs.pop(blob_shelf(session_id), None)
         if kept is None and blobs is None:
-            raise UnknownSession(f"there is no session {session_id!r} in this log; sessions() lists those there are")
+            raise unknown_session(session_id)
 
     async def put_blob(self, session_id: str, data: bytes) -> str:
         """See `SessionLog.put_blob`. The same bytes are kept once in a session."""
@@ -136,10 +142,7 @@ class InMemorySessionLog:
         with self._lock:
             data = self._blobs.get(shelf_of(ref), {}).get(ref)
         if data is None:
-            raise SessionError(
-                f"there is no blob {ref!r} in this log; it was never put here or its session was deleted",
-                code="unknown_blob",
-            )
+            raise unknown_blob(ref)
         start = max(offset, 0)
         return data[start:] if length is None else data[start : start + max(length, 0)]
 
@@ -149,27 +152,6 @@ class InMemorySessionLog:
         self._owners = {}
         for kept in self._kept.values():
             kept.after_fork()
-
-
-def _refuse_owner(session_id: str, owner: str) -> NoReturn:
-    raise StaleWriter(
-        f"{owner!r} does not hold session {session_id!r} (any more), so nothing was written; "
-        "acquire() the session and read its log again before appending"
-    )
-
-
-def _refuse_seq(session_id: str, expected: int, actual: int) -> NoReturn:
-    raise StaleWriter(
-        f"session {session_id!r} goes on at seq {actual}, not at {expected}, so nothing was written; "
-        "read its log again and append from there"
-    )
-
-
-def _refuse_damage(session_id: str, seq: int, reason: str) -> NoReturn:
-    raise CorruptLog(
-        f"record {seq} of session {session_id!r} is damaged: {reason}; the records before it are intact, "
-        "delete() the session to use its id again"
-    )
 
 
 _logs: WeakSet[InMemorySessionLog] = WeakSet()

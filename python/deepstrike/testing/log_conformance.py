@@ -4,7 +4,8 @@
     async def test_my_log(check: LogCheck) -> None:
         await check.run(make_my_log)
 
-or all at once: `await check_session_log(make_my_log)`.
+or all at once: `await check_session_log(make_my_log)`. A log that outlives the object that wrote it has more to hold:
+see `DURABLE_CHECKS` and `check_durable_log`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from deepstrike.sessions.base import SessionLog
 MakeLog = Callable[[], Awaitable[SessionLog]]
 """Gives a new, empty log each time it is called."""
 
+MakeStore = Callable[[], Awaitable[Callable[[], SessionLog]]]
+"""Makes a new, empty store each time it is called, and gives what opens a log on that store, any number of times."""
+
+_Stored = Callable[[Callable[[], SessionLog]], Awaitable[None]]
 _Checked = Callable[[SessionLog], Awaitable[None]]
 
 
@@ -42,24 +47,61 @@ LOG_CHECKS: list[LogCheck] = []
 """All checks, in the order of the protocol."""
 
 
+@dataclass(frozen=True, slots=True)
+class DurableCheck:
+    """One promise of a log that outlives the object that wrote it; `name` says it."""
+
+    name: str
+    _body: _Stored
+
+    def __str__(self) -> str:
+        return self.name
+
+    async def run(self, make: MakeStore) -> None:
+        """Run the check on a store from `make`. Raises `AssertionError` with what was found instead."""
+        await self._body(await make())
+
+
+DURABLE_CHECKS: list[DurableCheck] = []
+"""What two logs on one store must hold, beside what `LOG_CHECKS` asks of one."""
+
+
 async def check_session_log(make: MakeLog) -> None:
     """Run every check, each on a log of its own. Raises one `AssertionError` that lists all that failed."""
-    outcomes = [await _outcome(check, make) for check in LOG_CHECKS]
+    _require_none([await _outcome(check.name, check.run(make)) for check in LOG_CHECKS])
+
+
+async def check_durable_log(make: MakeStore) -> None:
+    """Run every check, those of `LOG_CHECKS` too. Raises one `AssertionError` that lists all that failed."""
+
+    async def make_log() -> SessionLog:
+        return (await make())()
+
+    outcomes = [await _outcome(check.name, check.run(make_log)) for check in LOG_CHECKS]
+    _require_none(outcomes + [await _outcome(check.name, check.run(make)) for check in DURABLE_CHECKS])
+
+
+async def _outcome(name: str, attempt: Awaitable[None]) -> str | None:
+    try:
+        await attempt
+    except Exception as error:
+        return f"{name}: {error!r}"
+    return None
+
+
+def _require_none(outcomes: Sequence[str | None]) -> None:
     failed = [outcome for outcome in outcomes if outcome is not None]
     if failed:
-        raise AssertionError(f"{len(failed)} of {len(LOG_CHECKS)} checks failed\n  " + "\n  ".join(failed))
-
-
-async def _outcome(check: LogCheck, make: MakeLog) -> str | None:
-    try:
-        await check.run(make)
-    except Exception as error:
-        return f"{check.name}: {error!r}"
-    return None
+        raise AssertionError(f"{len(failed)} of {len(outcomes)} checks failed\n  " + "\n  ".join(failed))
 
 
 def _check(body: _Checked) -> _Checked:
     LOG_CHECKS.append(LogCheck(body.__name__.strip("_"), body))
+    return body
+
+
+def _durable(body: _Stored) -> _Stored:
+    DURABLE_CHECKS.append(DurableCheck(body.__name__.strip("_"), body))
     return body
 
 
@@ -279,6 +321,18 @@ async def _blobs_are_kept_apart_and_unknown_ones_refused(log: SessionLog) -> Non
     _same(await log.sessions(), [], "a session that holds blobs alone is not listed")
 
 
+@_check
+async def _blobs_may_be_large_and_are_kept_once(log: SessionLog) -> None:
+    data = bytes(range(256)) * 20_000
+    ref = await log.put_blob("s", data)
+    _same(await log.put_blob("s", data), ref, "the reference of the same bytes")
+    _same(await log.get_blob(ref) == data, True, "the bytes of a blob of 5 MB")
+    _same(await log.get_blob(ref, 5_000_000, 3), data[5_000_000:5_000_003], "a part of it")
+    await _raises(UnknownSession, log.delete("t"), "delete of a session that holds nothing")
+    await log.delete("s")
+    await _raises(SessionError, log.get_blob(ref), "a blob of a session that held blobs alone")
+
+
 # ---- many writers
 
 
@@ -351,16 +405,101 @@ async def _a_cancelled_append_leaves_its_batch_whole_or_absent(log: SessionLog) 
     _same(await log.read("s"), [*written, b"end"], "read at the end")
 
 
+# ---- two logs on one store
+
+
+@_durable
+async def _another_log_finds_what_one_has_written(open_log: Callable[[], SessionLog]) -> None:
+    first = open_log()
+    await _write(first, "zebra", [b"1"], [b"2", b"3"])
+    await _write(first, "ant", [b"x" * 300_000])
+    refs = [await first.put_blob("zebra", data) for data in (b"", b"blob", b"y" * 3_000_000)]
+    again = open_log()
+    _same(await again.sessions(), ["zebra", "ant"], "sessions")
+    _same(
+        [await again.read("zebra", first_seq) for first_seq in range(4)],
+        [[b"1", b"2", b"3"][n:] for n in range(4)],
+        "read",
+    )
+    _same((await again.latest_seq("zebra"), await again.latest_seq("ant")), (2, 0), "latest_seq")
+    _same([len(await again.get_blob(ref)) for ref in refs], [0, 4, 3_000_000], "the sizes of the blobs")
+
+
+@_durable
+async def _the_order_of_sessions_is_that_of_the_store(open_log: Callable[[], SessionLog]) -> None:
+    first, second = open_log(), open_log()
+    for log, session_id in ((first, "z"), (second, "b"), (first, "a"), (second, "z"), (second, "c")):
+        await _write(log, session_id, [b"1"])
+    await first.delete("b")
+    await _write(second, "b", [b"1"])
+    _same(await first.sessions(), ["z", "a", "c", "b"], "sessions in the one")
+    _same(await open_log().sessions(), ["z", "a", "c", "b"], "sessions in a third")
+
+
+@_durable
+async def _one_owner_over_all_logs(open_log: Callable[[], SessionLog]) -> None:
+    first, second = open_log(), open_log()
+    owner = await first.acquire("s")
+    await first.append("s", [b"a"], 0, owner=owner)
+    await _raises(SessionBusy, second.acquire("s"), "acquire while another log holds it")
+    await _raises(SessionBusy, second.delete("s"), "delete while another log holds it")
+    await _raises(StaleWriter, second.append("s", [b"x"], 1, owner=owner), "append with another log's token")
+    await second.release("s", owner)
+    _same(await first.append("s", [b"b"], 1, owner=owner), 1, "append by the owner")
+    await first.release("s", owner)
+    _same(await second.read("s"), [b"a", b"b"], "read")
+
+
+@_durable
+async def _the_next_owner_goes_on_where_the_last_one_ended(open_log: Callable[[], SessionLog]) -> None:
+    first, second = open_log(), open_log()
+    await _write(first, "s", [b"0"], [b"1", b"2"])
+    await _write(second, "s", [b"3"])
+    owner = await first.acquire("s")
+    await _raises(StaleWriter, first.append("s", [b"x"], 3, owner=owner), "append where this log had left it")
+    _same(await first.append("s", [b"4"], 4, owner=owner), 4, "append where the session ends")
+    _same(await open_log().read("s"), [b"0", b"1", b"2", b"3", b"4"], "read")
+
+
+@_durable
+async def _a_live_session_is_read_by_whole_batches(open_log: Callable[[], SessionLog]) -> None:
+    batches = [[b"%d.%d" % (turn, part) for part in range(5)] for turn in range(60)]
+    everything = [record for batch in batches for record in batch]
+    writing = asyncio.create_task(asyncio.to_thread(asyncio.run, _settled(_write(open_log(), "s", *batches))))
+    reader, before = open_log(), 0
+    while not writing.done():
+        found = await reader.read("s")
+        _same((found, len(found) % 5), (everything[: len(found)], 0), "whole batches from the beginning")
+        _same(len(found) >= before, True, "it only grows")
+        before = len(found)
+        await asyncio.sleep(0)  # a log need not wait for anything
+    await writing
+    _same(await reader.read("s"), everything, "read at the end")
+
+
+@_durable
+async def _a_deleted_session_is_gone_for_all_logs(open_log: Callable[[], SessionLog]) -> None:
+    first, second = open_log(), open_log()
+    await _write(first, "s", [b"old"], [b"older"])
+    ref = await first.put_blob("s", b"data")
+    await second.delete("s")
+    _same((await first.sessions(), await first.read("s"), await first.latest_seq("s")), ([], [], -1), "the session")
+    await _raises(SessionError, first.get_blob(ref), "its blob")
+    await _write(first, "s", [b"new"])
+    _same(await second.read("s"), [b"new"], "a new session of the same id")
+
+
+async def _settled(work: Awaitable[None]) -> None:
+    await work
+
+
 def _run_in_threads(jobs: Sequence[Awaitable[None]]) -> None:
     """Run each job in a thread with an event loop of its own; raises the first error."""
     errors: list[BaseException] = []
 
-    async def settle(job: Awaitable[None]) -> None:
-        await job
-
     def work(job: Awaitable[None]) -> None:
         try:
-            asyncio.run(settle(job))
+            asyncio.run(_settled(job))
         except BaseException as error:
             errors.append(error)
 

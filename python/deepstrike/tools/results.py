@@ -64,6 +64,19 @@ def as_text(value: object) -> str:
         return _by_pydantic(value)
 
 
+def as_json(value: object) -> str:
+    """Any value as JSON text, well formed; what has no JSON form is its text in quotes. Raises `NoText`."""
+    text = as_text(value)
+    if not isinstance(value, str | bytes | bytearray):
+        try:
+            json.loads(text)
+        except ValueError:
+            pass
+        else:
+            return well_formed(text)
+    return json.dumps(well_formed(text), ensure_ascii=False)
+
+
 def _by_pydantic(value: object) -> str:
     """For what msgspec leaves: odd keys, cycles, lone surrogates inside, objects of any class."""
     from pydantic_core import to_jsonable_python

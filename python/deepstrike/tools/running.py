@@ -10,11 +10,15 @@ from inspect import isawaitable
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from deepstrike.clock import current_clock
 from deepstrike.text import well_formed
+from deepstrike.tools.allowance import Allowance
 from deepstrike.tools.arguments import INVALID, InvalidArguments
 from deepstrike.tools.failures import failure, failure_of
 from deepstrike.tools.results import Kept, as_text, to_parts
+from deepstrike.tools.suspension import Misplaced, Parked, Suspend
 from deepstrike.tools.threads import iterate_in_thread, run_in_thread
 from deepstrike.wire.message import File, Image, Part, Text, ToolResult
 
@@ -39,7 +43,8 @@ async def run_tool(tool: Tool[..., object], invocation: Invocation) -> ToolResul
 
     `CancelledError` gets out only if the caller's task was asked to cancel during the call; one that the tool itself
     raises is an error result. So are `SystemExit` and `GeneratorExit`: a tool cannot end the program.
-    `KeyboardInterrupt` gets out. A tool that returns gives its value: requests to cancel that it left are taken back.
+    `KeyboardInterrupt` gets out, and so does `Parked`, which closes a tool at its question. A tool that returns gives
+    its value: requests to cancel that it left are taken back.
     """
     if tool.timeout_ms is not None or _CANNOT_ASK:
         return await _in_own_task(tool, invocation)
@@ -87,7 +92,7 @@ async def _in_own_task(tool: Tool[..., object], invocation: Invocation) -> ToolR
     outcome: list[ToolResult] = []  # a task that has asked to cancel itself loses what it returns
 
     async def keep() -> None:
-        outcome.append(await _attempt(tool, invocation))
+        outcome.append(await _attempt(tool, replace(invocation, suspend=allowance.apart(invocation.suspend))))
 
     attempt = asyncio.ensure_future(keep())
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -100,15 +105,14 @@ async def _in_own_task(tool: Tool[..., object], invocation: Invocation) -> ToolR
             expired = True
             _stop(attempt, invocation, over)
 
-    timer = None if limit is None else current_clock().call_later(limit, expire)
+    allowance = Allowance(limit, expire)
     try:
         await over
     except asyncio.CancelledError:
         await _stopped(attempt, invocation)
         raise
     finally:
-        if timer is not None:
-            timer.cancel()
+        allowance.stop()
     if expired:
         return failure(
             "timeout",
@@ -160,9 +164,9 @@ async def _attempt(tool: Tool[..., object], invocation: Invocation) -> ToolResul
                 value = await value
         else:
             value = await run_in_thread(partial(tool.function, *positional, **named))
-        parts = to_parts(value) if isinstance(value, str) else await _content(value, invocation.show)
+        parts = to_parts(value) if isinstance(value, str) else await _content(value, invocation)
         return ToolResult(parts=parts)
-    except (asyncio.CancelledError, KeyboardInterrupt):
+    except (asyncio.CancelledError, KeyboardInterrupt, Parked):
         raise
     except BaseException as error:
         if isinstance(error, GeneratorExit) and _running_task() is not task:
@@ -177,19 +181,55 @@ def _running_task() -> asyncio.Task[object] | None:
         return None
 
 
-async def _content(value: object, show: Callable[[str, object | None], Awaitable[None]]) -> tuple[Part, ...]:
+async def _content(value: object, invocation: Invocation) -> tuple[Part, ...]:
     """The value as content, after awaiting what can be awaited and streaming what yields."""
     if isawaitable(value):
         value = await value
     if isinstance(value, GeneratorType):
-        return await _streamed(iterate_in_thread(value), show)
+        return await _streamed(_numb(iterate_in_thread(value)), invocation.show)
+    if isinstance(value, AsyncGenerator):
+        return await _streamed(_answering(value, invocation.suspend), invocation.show)
     if isinstance(value, AsyncIterator):
-        return await _streamed(value, show)
+        return await _streamed(_numb(value), invocation.show)
+    if isinstance(value, Suspend):
+        raise Misplaced
     return to_parts(value)
 
 
+async def _answering(
+    source: AsyncGenerator[object, object], suspend: Callable[[object], Awaitable[object]]
+) -> AsyncGenerator[object, None]:
+    """The items of `source` but its questions, whose answers are sent back into it."""
+    answer: object = None
+    try:
+        while True:
+            try:
+                item = await source.asend(answer)
+            except StopAsyncIteration:
+                return
+            answer = None
+            if isinstance(item, Suspend):
+                answer = await suspend(item.payload)
+            else:
+                yield item
+    finally:
+        await source.aclose()
+
+
+async def _numb(source: AsyncIterator[object]) -> AsyncGenerator[object, None]:
+    """The items of `source`, into which nothing can be sent. Raises `Misplaced` for a question."""
+    try:
+        async for item in source:
+            if isinstance(item, Suspend):
+                raise Misplaced
+            yield item
+    finally:
+        if isinstance(source, AsyncGenerator):
+            await source.aclose()
+
+
 async def _streamed(
-    source: AsyncIterator[object], show: Callable[[str, object | None], Awaitable[None]]
+    source: AsyncGenerator[object, None], show: Callable[[str, object | None], Awaitable[None]]
 ) -> tuple[Part, ...]:
     """Show each item and join them: strings as they are, other values as JSON, each on a line of its own."""
     kept = Kept()
@@ -208,6 +248,5 @@ async def _streamed(
             kept.add_text(text)
             after_value = not isinstance(item, str)
     finally:
-        if isinstance(source, AsyncGenerator):
-            await source.aclose()
+        await source.aclose()
     return kept.parts()

@@ -41,8 +41,59 @@ class Limits(Wire, frozen=True):
     timeout_ms: int | None = None
 
 
+class Rule(Wire, frozen=True):
+    """What `action` (allow, deny, ask) is taken on the tools whose names the glob fits. Deny beats ask beats allow."""
+
+    pattern: str
+    action: str
+    reason: str = ""
+
+
+class Rate(Wire, frozen=True):
+    """At most `max_calls` allowed calls of the tools that fit, together, in any `window_ms`."""
+
+    pattern: str
+    max_calls: int
+    window_ms: int
+
+
+class Constraint(Wire, frozen=True):
+    """What the validated arguments of the tools that fit must be: `schema` is JSON schema text."""
+
+    pattern: str
+    schema: str
+
+
+class Permission(Wire, frozen=True):
+    """A grant (`allow`, or `ask` for one to be confirmed) or a revocation (`deny`); `*` stands for any tool or action."""
+
+    tool: str
+    action: str
+    verdict: str
+    note: str = ""
+
+
+class Permissions(Wire, frozen=True):
+    """The grants of a permission manager; `mode` (default, plan, auto) holds where there is none."""
+
+    mode: str
+    entries: tuple[Permission, ...] = ()
+
+
 class Policy(Wire, frozen=True):
-    """What governance decides by. It has no rules yet."""
+    """What governance decides by. Without anything in it every call may run.
+
+    `default` holds for a tool that no rule fits. `audit`: the trail of a call names every stage, also those that had
+    nothing to say.
+    """
+
+    default: str = "allow"
+    rules: tuple[Rule, ...] = ()
+    blocked: tuple[str, ...] = ()
+    rates: tuple[Rate, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    permissions: tuple[Permissions, ...] = ()
+    audit: bool = False
 
 
 class Attended(Wire, frozen=True):

@@ -6,5 +6,6 @@ pub mod gauge;
 pub mod pressure;
 pub mod prompt;
 pub mod render;
+pub mod slots;
 pub mod task;
 pub mod weigh;

@@ -106,6 +106,11 @@ impl Prompt {
         out
     }
 
+    /// The JSON texts of the blocks, in order.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.text.as_ref())
+    }
+
     /// Appends a block.
     pub(crate) fn push(&mut self, text: Box<str>, source: Source) {
         self.digest = xxh3_64_with_seed(text.as_bytes(), self.digest);

@@ -103,8 +103,18 @@ impl Task {
     /// `turns[0]`: the opening, the state, the digest.
     #[must_use]
     pub fn snapshot(&self) -> Vec<Part> {
-        let mut parts = self.opening.clone();
-        for text in [self.state_text(), super::compress::digest::text(&self.digest)] {
+        self.with_state(&self.opening, self.state_text(self.without_delta()))
+    }
+
+    /// The canonical `turns[0]`: the goal and the state as they are now, wherever on the wire they stand.
+    #[must_use]
+    pub fn canonical(&self) -> Vec<Part> {
+        self.with_state(&self.goal, self.state_text(self.signals.iter()))
+    }
+
+    fn with_state(&self, goal: &[Part], state: String) -> Vec<Part> {
+        let mut parts = goal.to_vec();
+        for text in [state, super::compress::digest::text(&self.digest)] {
             if !text.is_empty() {
                 parts.push(Part::Text(Text { text }));
             }
@@ -125,9 +135,9 @@ impl Task {
         self.signals.iter().filter(|heard| heard.delta <= self.digest.to)
     }
 
-    fn state_text(&self) -> String {
+    fn state_text<'a>(&self, signals: impl Iterator<Item = &'a Heard>) -> String {
         let mut text = plan_text(&self.plan);
-        for heard in self.without_delta() {
+        for heard in signals {
             if !text.is_empty() {
                 text.push('\n');
             }

@@ -1,6 +1,6 @@
 //! What content weighs. Counted once, on arrival, in *decide*; the count stands in the record.
 
-use crate::wire::message::{AssistantPart, Block, HeadBlock, Part, RecordedPart};
+use crate::wire::message::{AssistantPart, Block, HeadBlock, Part, RecordedPart, ToolSpec};
 
 /// Counts tokens; the binding hands it in. A pure function.
 pub trait Tokens {
@@ -47,7 +47,13 @@ impl Scale<'_> {
     #[must_use]
     pub fn head(&self, head: &HeadBlock) -> u64 {
         let system = self.text(&head.system_stable).saturating_add(self.text(&head.system_knowledge));
-        head.tools.iter().fold(FRAME.saturating_add(system), |sum, tool| {
+        FRAME.saturating_add(system).saturating_add(self.tools(&head.tools))
+    }
+
+    /// Tokens of the tools' names, descriptions and schemas.
+    #[must_use]
+    pub fn tools(&self, tools: &[ToolSpec]) -> u64 {
+        tools.iter().fold(0, |sum, tool| {
             let parts = [&tool.name, &tool.description, &tool.parameters];
             parts.iter().fold(sum.saturating_add(FRAME), |sum, text| sum.saturating_add(self.text(text)))
         })
@@ -60,7 +66,7 @@ impl Scale<'_> {
             Block::Head(head) => self.head(head),
             Block::User(user) => self.content(&user.parts),
             Block::Result(result) => self.content(&result.parts),
-            Block::Assistant(reply) => reply.parts.iter().fold(FRAME, |sum, part| sum.saturating_add(self.said(part))),
+            Block::Assistant(said) => said.parts.iter().fold(FRAME, |sum, part| sum.saturating_add(self.said(part))),
         }
     }
 
@@ -70,8 +76,7 @@ impl Scale<'_> {
             AssistantPart::Thinking(thinking) => self.text(&thinking.text),
             AssistantPart::Opaque(opaque) => bulk(&opaque.text),
             AssistantPart::Call(call) => {
-                let text = self.text(&call.name).saturating_add(self.text(&call.args_text));
-                FRAME.saturating_add(text)
+                FRAME.saturating_add(self.text(&call.name)).saturating_add(self.text(&call.args_text))
             }
         }
     }

@@ -1,14 +1,51 @@
 //! Governance: an ordered list of stages that every call passes before it runs. It fails closed.
 
+mod audit;
+mod constraint;
+mod pattern;
+mod permission;
+mod rate_limit;
+mod veto;
+mod windows;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 
+pub use pattern::fits;
+pub use permission::permit;
+pub use windows::{Name, Windows};
+
 use crate::Millis;
 use crate::wire::event::{Allow, Ask, Refuse, Trail, Verdict};
-use crate::wire::policy::Config;
+use crate::wire::policy::Policy;
 
-/// The stages of the shipped kernel, in order. There are no rules yet.
-pub const STAGES: &[Stage] = &[];
+/// The stages of the shipped kernel, in order.
+pub const STAGES: &[Stage] = &[
+    Stage { name: "permission", judge: permission::judge },
+    Stage { name: "veto", judge: veto::judge },
+    Stage { name: "rate_limit", judge: rate_limit::judge },
+    Stage { name: "constraint", judge: constraint::judge },
+    Stage { name: "audit", judge: audit::judge },
+];
+
+/// What a JSON schema objects to in a document; too large for this crate, so the binding hands it in. Pure.
+pub trait Schemas {
+    /// The objections, one text each, none if the document is valid. Both are JSON text.
+    ///
+    /// # Errors
+    /// The schema cannot be used, and why.
+    fn objections(&self, schema: &str, document: &str) -> Result<Vec<String>, String>;
+}
+
+/// No schema check: every constraint fails, and so every call that has one is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct NoSchemas;
+
+impl Schemas for NoSchemas {
+    fn objections(&self, _: &str, _: &str) -> Result<Vec<String>, String> {
+        Err("no schema check was handed in".into())
+    }
+}
 
 /// One stage: its name in the audit, and its judgement.
 #[derive(Clone, Copy, Debug)]
@@ -23,17 +60,27 @@ pub struct Stage {
 pub type Judge = fn(&View<'_>, &Call<'_>, &mut Windows, Millis) -> Result<StageVerdict, String>;
 
 /// What a stage may see of the state.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct View<'a> {
-    /// The configuration with the policy in force.
-    pub config: &'a Config,
+    /// The policy in force.
+    pub policy: &'a Policy,
     /// Model calls of the current goal.
     pub turns: u64,
+    /// The schema check.
+    pub schemas: &'a dyn Schemas,
+}
+
+impl core::fmt::Debug for View<'_> {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.debug_struct("View").field("policy", self.policy).field("turns", &self.turns).finish_non_exhaustive()
+    }
 }
 
 /// A call with validated arguments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Call<'a> {
+    /// Which call of which session.
+    pub at: Name,
     /// Unique in the session.
     pub id: &'a str,
     /// The tool's name.
@@ -42,12 +89,9 @@ pub struct Call<'a> {
     pub args: &'a str,
     /// Whether a person has already approved it: a question is then no obstacle.
     pub approved: bool,
+    /// Whether it only reads what the run itself holds.
+    pub own: bool,
 }
-
-/// Rate windows: the only thing that *decide* sees and the log does not hold. The binding's `Governance` owns them and
-/// lends them to `accept`. No stage counts anything yet.
-#[derive(Debug, Default)]
-pub struct Windows {}
 
 /// What one stage says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +116,10 @@ pub enum StageVerdict {
     },
 }
 
-/// Passes a call through the stages. The first refusal ends it; a question waits for the stages behind it.
+/// Passes a call through the stages. The first refusal ends it; a question waits for the stages behind it. A call that
+/// all of them allow is counted in the rate windows.
+///
+/// The trail names every stage that was asked if the policy wants it so, else those that had something to say.
 pub fn judge(
     stages: &[Stage],
     view: &View<'_>,
@@ -81,10 +128,12 @@ pub fn judge(
     now: Millis,
 ) -> (Verdict, Vec<Trail>) {
     let mut verdict = Verdict::Allow(Allow {});
-    let mut trail = Vec::with_capacity(stages.len());
+    let mut trail = Vec::new();
     for stage in stages {
         let said = (stage.judge)(view, call, windows, now);
-        trail.push(note(stage, &said));
+        if view.policy.audit || said != Ok(StageVerdict::Allow) {
+            trail.push(note(stage, &said));
+        }
         match said {
             Ok(StageVerdict::Allow) => {}
             Ok(StageVerdict::Ask { .. }) if call.approved => {}
@@ -94,6 +143,9 @@ pub fn judge(
             }
             Err(reason) => return (refusal(stage, String::from("error"), reason, None), trail),
         }
+    }
+    if matches!(verdict, Verdict::Allow(_)) {
+        windows.take(call.name, &call.at, now.0);
     }
     (verdict, trail)
 }

@@ -39,8 +39,13 @@ pub enum Step {
     Fresh,
     /// Refused by governance; to be settled.
     Refused(Verdict),
-    /// Refused by a person; to be settled.
-    Denied(String),
+    /// Refused by a person, or left without the answer that its tool asked for; to be settled.
+    Denied {
+        /// Why.
+        reason: String,
+        /// Whether its tool had begun.
+        begun: bool,
+    },
     /// A person is asked whether it may run; `effect` is the seq of its Judged.
     Asked {
         /// The AskUser.
@@ -121,8 +126,8 @@ impl OpenCall {
     pub fn has_begun(&self) -> bool {
         match self.step {
             Step::Running { .. } | Step::Suspended { .. } | Step::Lost => true,
-            Step::Ready { begun, .. } => begun,
-            Step::Fresh | Step::Refused(_) | Step::Denied(_) | Step::Asked { .. } | Step::Settled { .. } => false,
+            Step::Ready { begun, .. } | Step::Denied { begun, .. } => begun,
+            Step::Fresh | Step::Refused(_) | Step::Asked { .. } | Step::Settled { .. } => false,
         }
     }
 

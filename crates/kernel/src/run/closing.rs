@@ -66,7 +66,8 @@ pub(crate) fn settle_by_step(call: &OpenCall, scale: &Scale<'_>) -> Option<Event
     let (kind, text) = match (&call.step, &call.args) {
         (Step::Fresh, Err(objection)) => (objection.kind.as_str(), objection.message.clone()),
         (Step::Refused(Verdict::Refuse(refusal)), _) => refused(refusal),
-        (Step::Denied(reason), _) => ("denied", format!("denied: {reason}")),
+        (Step::Denied { reason, begun: false }, _) => ("denied", format!("denied: {reason}")),
+        (Step::Denied { reason, begun: true }, _) => ("exception", reason.clone()),
         (Step::Lost, _) => lost(),
         _ => return None,
     };

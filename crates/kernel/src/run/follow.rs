@@ -1,6 +1,8 @@
 //! What follows from the state alone, one event at a time, until nothing does. A crash between two events loses nothing:
 //! the fold stands where it stood, and the same event follows.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::calls::{OpenCall, Step};
 use super::closing::{Why, close, settle_by_step};
 use super::limits;
@@ -11,14 +13,15 @@ use super::state::{Overflow, Run, State};
 use super::stuck;
 use crate::Millis;
 use crate::context::weigh::{Scale, Tokens};
-use crate::governance::{Call, Stage, View, Windows, judge};
-use crate::wire::event::{Begun, Event, Judged, Status};
+use crate::governance::{Call, Name, Schemas, Stage, View, Windows, judge};
+use crate::wire::event::{Begun, CallRef, Event, Judged, Status};
 
 /// What *decide* may use beside the state.
 pub(crate) struct Desk<'a> {
     pub(crate) tokens: &'a dyn Tokens,
     pub(crate) stages: &'a [Stage],
     pub(crate) windows: &'a mut Windows,
+    pub(crate) schemas: &'a dyn Schemas,
 }
 
 impl<'a> Desk<'a> {
@@ -85,10 +88,22 @@ fn fresh(call: &OpenCall) -> Option<(&OpenCall, &str)> {
 }
 
 fn pass(run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'_>, now: i64) -> Event {
-    let view = View { config: &run.config, turns: run.tally.turns };
-    let seen = Call { id: &call.id, name: &call.name, args, approved: call.approved };
+    let view = View { policy: &run.config.policy, turns: run.tally.turns, schemas: desk.schemas };
+    let seen = Call {
+        at: windows_name(&run.config.session, call.at),
+        id: &call.id,
+        name: &call.name,
+        args,
+        approved: call.approved,
+        own: false,
+    };
     let (verdict, trail) = judge(desk.stages, &view, &seen, desk.windows, Millis(now));
     Event::Judged(Judged { call: call.at, verdict, trail })
+}
+
+/// A call as the rate windows know it.
+pub(crate) fn windows_name(session: &str, at: CallRef) -> Name {
+    Name { session: xxh3_64(session.as_bytes()), reply: at.reply, index: at.index }
 }
 
 fn begin(run: &Run) -> Option<Event> {

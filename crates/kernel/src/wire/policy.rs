@@ -65,9 +65,113 @@ pub struct Limits {
     pub timeout_ms: Option<u64>,
 }
 
-/// What governance decides by. It has no rules yet.
+words! {
+    /// What a rule says of the calls it fits.
+    #[derive(Default)]
+    Action {
+        /// They may run.
+        #[default]
+        Allow = "allow",
+        /// They may not.
+        Deny = "deny",
+        /// A person has to say.
+        Ask = "ask",
+    }
+}
+
+/// A rule on tool names. Among the rules that fit, deny goes before ask before allow, whatever their order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rule {
+    /// A glob over the whole name.
+    pub pattern: String,
+    /// What it says.
+    pub action: Action,
+    /// Why, for the model and the audit.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub reason: String,
+}
+
+/// At most `max_calls` allowed calls of the tools that fit, together, in any `window_ms`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    /// A glob over the whole name.
+    pub pattern: String,
+    /// Allowed calls in a window; 0 lets none pass.
+    pub max_calls: u64,
+    /// Length of the window in milliseconds.
+    pub window_ms: u64,
+}
+
+/// What the validated arguments of a tool must be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Constraint {
+    /// A glob over the whole name.
+    pub pattern: String,
+    /// JSON schema text.
+    pub schema: String,
+}
+
+words! {
+    /// What holds where no permission says anything.
+    Mode {
+        /// What is not granted is denied.
+        Default = "default",
+        /// Everything is denied.
+        Plan = "plan",
+        /// What is not revoked is allowed.
+        Auto = "auto",
+    }
+}
+
+/// A grant or a revocation of an action of a tool; `*` stands for any.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permission {
+    /// The tool's name, or `*`.
+    pub tool: String,
+    /// The action's name, or `*`.
+    pub action: String,
+    /// Deny is a revocation, ask a grant that a person has to confirm.
+    pub verdict: Action,
+    /// Why, for the model and the audit.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub note: String,
+}
+
+/// The grants of a permission manager.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permissions {
+    /// What holds without one.
+    pub mode: Mode,
+    /// The grants and revocations; the last that fits best decides.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub entries: Vec<Permission>,
+}
+
+/// What governance decides by. Without anything in it every call may run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Policy {}
+pub struct Policy {
+    /// What holds for a tool that no rule fits.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub default: Action,
+    /// Rules on names.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub rules: Vec<Rule>,
+    /// Globs of tools that never run.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub blocked: Vec<String>,
+    /// Rate limits.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub rates: Vec<Rate>,
+    /// Constraints on arguments.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub constraints: Vec<Constraint>,
+    /// Permission managers; each has to agree.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub permissions: Vec<Permissions>,
+    /// Whether the trail of a call names every stage, also those without a rule.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub audit: bool,
+}
 
 /// Which questions somebody in this process answers; a call that waits for another one parks the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

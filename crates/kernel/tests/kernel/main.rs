@@ -12,6 +12,7 @@
 
 mod compression;
 mod contract;
+mod governance;
 mod layers;
 mod limits;
 mod log;

@@ -1,8 +1,10 @@
 //! The rendered prompt.
 
+use deepstrike_kernel::context::slots::Slots;
 use deepstrike_kernel::meta::META_TOOLS;
 use deepstrike_kernel::wire::input::{Input, Start};
 use deepstrike_kernel::wire::message::{Block, Class, Image, Part};
+use deepstrike_kernel::wire::policy::Config;
 
 use crate::say::*;
 use crate::world::World;
@@ -104,4 +106,31 @@ fn another_head_weighs_by_its_length() {
     world.take(resume_with(longer));
     let grown = world.kernel.state().prompt().tokens() - before;
     assert!((1_000..6_000).contains(&grown), "10,000 bytes came to {grown} tokens");
+}
+
+#[test]
+fn each_slot_is_weighed_by_what_stands_in_it() {
+    let mut config = Config { system: "s".repeat(40), preload: vec!["k".repeat(80)], ..config() };
+    config.tools.truncate(1);
+    let own = META_TOOLS.iter().map(|tool| tool.spec()).chain(config.tools.clone());
+    let tools = own.map(|tool| {
+        8 + [tool.name, tool.description, tool.parameters].iter().map(|text| text.len().div_ceil(4) as u64).sum::<u64>()
+    });
+    let tools: u64 = tools.sum();
+    let mut world = World::after([start_with(config.clone()), replies(0, vec![said("aaaaaaaa"), call("look")])]);
+    world.take(result(world.runs()[0].id, "rrrrrrrrrrrr"));
+    let slots = world.kernel.slots();
+    assert_eq!((slots.system_stable, slots.system_knowledge), (10, 20));
+    assert_eq!(slots.tools, tools);
+    let goal = world.blocks()[1].clone();
+    assert!(matches!(goal, Block::User(_)));
+    assert_eq!(slots.state, 8 + 2);
+    assert_eq!(slots.history, (8 + 2) + (8 + 1 + 1) + (8 + 3));
+    assert_eq!(world.kernel.fill(), (world.kernel.state().prompt().tokens(), config.limits.window));
+}
+
+#[test]
+fn a_session_without_a_goal_weighs_nothing() {
+    let world = World::new();
+    assert_eq!((world.kernel.slots(), world.kernel.fill()), (Slots::default(), (0, 0)));
 }

@@ -4,6 +4,7 @@ use deepstrike_kernel::governance::{Call, Stage, StageVerdict, View, Windows};
 use deepstrike_kernel::wire::effect::{Effect, Open, Question};
 use deepstrike_kernel::wire::event::Status;
 use deepstrike_kernel::wire::message::{Ok, Validated};
+use deepstrike_kernel::wire::policy::Config;
 use deepstrike_kernel::wire::signal::Urgency;
 use deepstrike_kernel::{Millis, Rejected};
 
@@ -108,7 +109,7 @@ fn an_answer_of_the_wrong_kind_is_invalid() {
     let mut world = asked();
     assert!(matches!(world.give(value(2, "1")), Err(Rejected::Invalid(_))));
     let mut world = suspended(false);
-    for input in [approve(world.asks()[0].id), deny(world.asks()[0].id), value(world.asks()[0].id, "{")] {
+    for input in [approve(world.asks()[0].id), value(world.asks()[0].id, "{")] {
         assert!(matches!(world.give(input), Err(Rejected::Invalid(_))));
     }
 }
@@ -164,6 +165,27 @@ fn a_tool_that_ends_without_its_answer_is_settled() {
     let mut world = suspended(true);
     assert_eq!(kinds(&world.take(result(world.runs()[0].id, "gave up"))), ["settled"]);
     assert_eq!(world.asks(), vec![]);
+}
+
+#[test]
+fn a_tools_question_that_gets_no_answer_settles_its_call_with_the_reason() {
+    for present in [true, false] {
+        let mut world = suspended(present);
+        let events = world.take(deny(world.asks()[0].id));
+        assert_eq!(kinds(&events), ["answered", "settled"]);
+        assert_eq!(settled(&events), [("exception".into(), "not today".into())]);
+        assert_eq!((world.runs(), world.kernel.phase()), (vec![], "thinking"));
+    }
+}
+
+#[test]
+fn a_tools_question_that_gets_no_answer_when_time_is_up_says_that_the_tool_had_begun() {
+    let config = Config { attended: attended().attended, ..limited(|limits| limits.timeout_ms = Some(10)) };
+    let mut world = World::after([start_with(config), replies(0, vec![call("write")])]);
+    world.take(suspends(world.runs()[0].id));
+    world.later(20);
+    let ask = world.asks()[0].id;
+    assert_eq!(settled(&world.take(deny(ask)))[0].0, "cancelled");
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub fn config() -> Config {
         system: "Be brief.".into(),
         preload: vec![],
         tools: vec![tool("write", Class::Once), tool("put", Class::Idempotent), tool("look", Class::Read)],
-        policy: Policy {},
+        policy: Policy::default(),
         limits: limits(),
         model: Model { id: "m".into(), price: None, cache_ms: 300_000 },
         placement: Default::default(),
@@ -46,6 +46,13 @@ pub fn limited(change: impl FnOnce(&mut Limits)) -> Config {
     let mut config = config();
     change(&mut config.limits);
     config
+}
+
+/// A start under a policy.
+pub fn governed(change: impl FnOnce(&mut Policy)) -> Input {
+    let mut config = config();
+    change(&mut config.policy);
+    start_with(config)
 }
 
 pub fn attended() -> Config {
@@ -196,7 +203,7 @@ pub fn signal(kind: &str, urgency: Urgency, dedupe_key: Option<&str>) -> Input {
 }
 
 pub fn set_policy() -> Input {
-    Input::SetPolicy(SetPolicy { policy: Policy {} })
+    Input::SetPolicy(SetPolicy { policy: Policy::default() })
 }
 
 pub fn interrupt() -> Input {

@@ -173,7 +173,7 @@ fn a_refused_call_is_answered_with_the_reason_and_the_turn_goes_on() {
 #[test]
 fn the_audit_names_what_every_stage_said() {
     let mut world = World::with_stages(GATES);
-    world.take(start());
+    world.take(governed(|policy| policy.audit = true));
     let events = world.take(replies(0, vec![call("write")]));
     let Some(Event::Judged(judged)) = events.get(1) else { panic!("{events:?}") };
     assert!(matches!(&judged.verdict, Verdict::Refuse(refuse) if refuse.stage == "gate" && refuse.rule == "r"));

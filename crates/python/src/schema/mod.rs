@@ -2,8 +2,12 @@
 
 mod steps;
 
+use std::collections::HashMap;
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use deepstrike_kernel::governance::Schemas;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,6 +25,8 @@ const ERRORS: usize = 16;
 const MESSAGE: usize = 400;
 /// Steps back that a pattern with lookaround may take; others run in linear time.
 const BACKTRACKING: usize = 100_000;
+/// Bytes of schema times bytes of document that are checked without counting first.
+const HARMLESS: usize = 1 << 20;
 /// Bytes of one compiled pattern.
 const PATTERN_SIZE: usize = 1 << 20;
 
@@ -30,21 +36,60 @@ pub(crate) fn validate(py: Python<'_>, schema: &str, document: &str) -> PyResult
     apart(py, || check(schema, document))?.map_err(PyValueError::new_err)
 }
 
-fn check(schema: &str, document: &str) -> Result<Vec<String>, String> {
-    if schema.len() > SCHEMA_LIMIT {
-        return Err(format!("schema: longer than {SCHEMA_LIMIT} bytes"));
+/// The kernel's schema check: every failure of it is an error, and so a refusal.
+pub(crate) struct Compiled;
+
+impl Schemas for Compiled {
+    fn objections(&self, schema: &str, document: &str) -> Result<Vec<String>, String> {
+        let checked = catch_unwind(AssertUnwindSafe(|| check(schema, document)));
+        checked.unwrap_or_else(|_| Err("the schema check failed".into()))
     }
-    let schema: Value = serde_json::from_str(schema).map_err(|error| format!("schema: not JSON: {error}"))?;
-    let validator = compile(&schema)?;
-    if document.len() > DOCUMENT_LIMIT {
+}
+
+struct Known {
+    schema: Value,
+    validator: Validator,
+    /// Documents of up to so many bytes need no count of their steps before they are checked.
+    harmless: usize,
+}
+
+/// Compiled schemas by their text: compiling takes a hundred times as long as a check.
+static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Known>>>> = LazyLock::new(Mutex::default);
+/// Schemas that are kept; when they are more, all are made anew.
+const KEPT: usize = 256;
+
+fn check(schema: &str, text: &str) -> Result<Vec<String>, String> {
+    let known = known(schema)?;
+    if text.len() > DOCUMENT_LIMIT {
         return Ok(vec![line("", &format!("longer than {DOCUMENT_LIMIT} bytes"))]);
     }
-    let document: Value = match serde_json::from_str(document) {
+    let document: Value = match serde_json::from_str(text) {
         Ok(document) => document,
         Err(error) => return Ok(vec![line("", &format!("not JSON: {error}"))]),
     };
-    steps::within_bounds(&schema, &document)?;
-    Ok(validator.iter_errors(&document).take(ERRORS).map(|error| told(&error)).collect())
+    if text.len() > known.harmless {
+        steps::within_bounds(&known.schema, &document)?;
+    }
+    Ok(known.validator.iter_errors(&document).take(ERRORS).map(|error| told(&error)).collect())
+}
+
+fn known(text: &str) -> Result<Arc<Known>, String> {
+    if text.len() > SCHEMA_LIMIT {
+        return Err(format!("schema: longer than {SCHEMA_LIMIT} bytes"));
+    }
+    if let Some(known) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(text) {
+        return Ok(known.clone());
+    }
+    let schema: Value = serde_json::from_str(text).map_err(|error| format!("schema: not JSON: {error}"))?;
+    // Without references a schema is walked once for each node of the document at most.
+    let harmless = if steps::refers(&schema) { 0 } else { HARMLESS.checked_div(text.len()).unwrap_or(0) };
+    let known = Arc::new(Known { validator: compile(&schema)?, schema, harmless });
+    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.len() >= KEPT {
+        all.clear();
+    }
+    all.insert(text.into(), known.clone());
+    Ok(known)
 }
 
 fn compile(schema: &Value) -> Result<Validator, String> {

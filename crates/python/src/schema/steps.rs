@@ -33,6 +33,17 @@ pub(super) fn within_bounds(schema: &Value, document: &Value) -> Result<(), Stri
     walk.visit(schema, document, 0)
 }
 
+/// Whether anything in the schema could be a reference.
+pub(super) fn refers(schema: &Value) -> bool {
+    match schema {
+        Value::Array(items) => items.iter().any(refers),
+        Value::Object(members) => {
+            REFERENCES.iter().any(|keyword| members.contains_key(*keyword)) || members.values().any(refers)
+        }
+        _ => false,
+    }
+}
+
 fn nodes(value: &Value) -> usize {
     let below: usize = match value {
         Value::Array(items) => items.iter().map(nodes).sum(),

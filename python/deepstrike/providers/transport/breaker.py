@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from typing import Literal
 
 from deepstrike.clock import current_clock
 from deepstrike.errors import ConfigError
 from deepstrike.providers.retry import RetryConfig
 from deepstrike.providers.settings import shown
+
+Gate = Literal["closed", "half_open", "open"]
+"""What a call meets: nothing in its way, leave to probe, or a refusal."""
 
 _MOST_SHARED = 1024
 _shared: dict[tuple[str, int, float], CircuitBreaker] = {}
@@ -29,44 +33,59 @@ class CircuitBreaker:
         self._reset_ms = round(config.circuit_reset_after * 1000)
         self._lock = threading.Lock()
         self._failures = 0
+        self._probing = False
         self._waits_until: int | None = None
 
     def is_open(self) -> bool:
         """Whether a call must not be made now. When half-open, the caller that gets False is the probe."""
-        if self._waits_until is None:  # the common case, without the lock
-            return False
-        return self._waits(current_clock().now_ms())
+        return self.enter() == "open"
 
-    def _waits(self, now: int) -> bool:
+    def enter(self) -> Gate:
+        """What a call made now meets. Half-open, one caller gets leave to probe; the others meet an open breaker."""
+        if self._waits_until is None:  # the common case, without the lock
+            return "closed"
+        return self._gate(current_clock().now_ms())
+
+    def _gate(self, now: int) -> Gate:
         with self._lock:
             until = self._waits_until
             if until is None:
-                return False
+                return "closed"
             if now < until:
-                return True
+                return "open"
             self._waits_until = now + self._reset_ms
+            self._probing = True
+            return "half_open"
+
+    def record_success(self) -> bool:
+        """The endpoint answered: close. True if it was not closed before."""
+        if not self._failures and self._waits_until is None:
             return False
+        with self._lock:
+            was_closed = self._waits_until is None
+            self._failures = 0
+            self._probing = False
+            self._waits_until = None
+            return not was_closed
 
-    def record_success(self) -> None:
-        """The endpoint answered: close."""
-        if self._failures or self._waits_until is not None:
-            with self._lock:
-                self._failures = 0
-                self._waits_until = None
-
-    def record_failure(self) -> None:
-        """The endpoint failed: one more in a row, or a failed probe."""
+    def record_failure(self) -> bool:
+        """The endpoint failed: one more in a row, or a failed probe. True if that opened the breaker."""
         now = current_clock().now_ms()
         with self._lock:
             self._failures += 1
-            if self._open_after and self._failures >= self._open_after:
-                self._waits_until = now + self._reset_ms
+            if not self._open_after or self._failures < self._open_after:
+                return False
+            was_open = self._waits_until is not None and not self._probing
+            self._probing = False
+            self._waits_until = now + self._reset_ms
+            return not was_open
 
     def release(self) -> None:
         """A call ended without telling anything of the endpoint (it was cancelled): the next one may probe at once."""
         if self._waits_until is not None:
             now = current_clock().now_ms()
             with self._lock:
+                self._probing = False
                 if self._waits_until is not None:
                     self._waits_until = min(self._waits_until, now)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from deepstrike.providers.base import ModelEvent
     from deepstrike.providers.dialects.base import Decoder, Reader
+    from deepstrike.providers.transport.breaker import Gate
     from deepstrike.providers.transport.endpoint import Endpoint
 
 # What may be repeated: the caller is told of the retry and forgets it.
@@ -44,7 +45,8 @@ class Question:
 async def call(prepare: Callable[[], Question]) -> AsyncGenerator[ModelEvent, None]:
     """Ask until an answer comes or no retry is left. `prepare` is called when the first event is asked for.
 
-    Yields the answer's events, and a `RetryEvent` before each wait. Only what nobody has seen is repeated: after text
+    Yields the answer's events, a `RetryEvent` before each wait, and a `Notice` when this call changes the circuit
+    breaker (`circuit_open`, `circuit_half_open`, `circuit_closed`). Only what nobody has seen is repeated: after text
     or a tool call the failure is raised. Raises a `ProviderError`; cancelled or closed, it lets go of its connection.
     """
     question = prepare()
@@ -74,41 +76,61 @@ async def call(prepare: Callable[[], Question]) -> AsyncGenerator[ModelEvent, No
 
 
 async def _guarded(question: Question) -> AsyncGenerator[list[ModelEvent], None]:
-    """One try in its slot, its outcome told to the breaker."""
+    """One try in its slot, its outcome told to the breaker. A change of the breaker is told as a `Notice`."""
     endpoint = question.endpoint
     if endpoint.slots is not None:
         await endpoint.slots.acquire()
     try:
-        breaker = endpoint.breaker
-        if breaker.is_open():
-            raise CircuitOpen(
-                f"{endpoint.faults.mask(endpoint.base_url)} failed repeatedly, so no request was sent; the next one is "
-                f"let through in {breaker.seconds_left():.0f} s"
-            )
-        told = False
+        gate, told = _enter(endpoint), False
         try:
+            if gate == "half_open":
+                yield [_change(endpoint, gate)]
             reader, decoder = question.codec()
             tries = attempt(endpoint, question.body, reader, decoder, question.content_type)
             async with aclosing(tries) as batches:
                 async for batch in batches:
                     if batch and type(batch[-1]) is Finish:
                         told = True
-                        breaker.record_success()
+                        if endpoint.breaker.record_success():
+                            batch.insert(-1, _change(endpoint, "closed"))
                     yield batch
         except (ProviderError, Refused) as failed:
             told = True
-            _tell(endpoint, failed.fault if isinstance(failed, Refused) else failed)
+            if change := _tell(endpoint, failed.fault if isinstance(failed, Refused) else failed):
+                yield [_change(endpoint, change)]
             raise
         finally:
             if not told:
-                breaker.release()
+                endpoint.breaker.release()
     finally:
         if endpoint.slots is not None:
             endpoint.slots.release()
 
 
-def _tell(endpoint: Endpoint, fault: ProviderError) -> None:
+def _enter(endpoint: Endpoint) -> Gate:
+    gate = endpoint.breaker.enter()
+    if gate == "open":
+        raise CircuitOpen(
+            f"{endpoint.faults.mask(endpoint.base_url)} failed repeatedly, so no request was sent; the next one is "
+            f"let through in {endpoint.breaker.seconds_left():.0f} s"
+        )
+    return gate
+
+
+def _tell(endpoint: Endpoint, fault: ProviderError) -> Gate | None:
+    """Tell the breaker of a failure; what it became, if that changed it."""
     if isinstance(fault, _ENDPOINT_FAILS):
-        endpoint.breaker.record_failure()
-    else:
-        endpoint.breaker.record_success()
+        return "open" if endpoint.breaker.record_failure() else None
+    return "closed" if endpoint.breaker.record_success() else None
+
+
+def _change(endpoint: Endpoint, gate: Gate) -> Notice:
+    where = endpoint.faults.mask(endpoint.base_url)
+    return Notice(f"circuit_{gate}", f"the circuit breaker of {where} {_CHANGES[gate]}")
+
+
+_CHANGES: dict[Gate, str] = {
+    "open": "opened after repeated failures: calls fail at once for a while",
+    "half_open": "lets one call through to probe",
+    "closed": "closed: the service answers again",
+}

@@ -75,11 +75,16 @@ def _wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
+DEFAULT_LIMIT = 100
+"""Calls in flight to one endpoint where the user sets no limit: what HTTP clients commonly allow themselves, and few
+enough that a burst of agents queues here instead of being refused there."""
+
 _shared: dict[tuple[str, int], Slots] = {}
 _shared_lock = threading.Lock()
 
 
-def shared_slots(base_url: str, limit: int) -> Slots:
-    """The process's slots of an endpoint with this limit."""
+def shared_slots(base_url: str, limit: int | None = None) -> Slots:
+    """The process's slots of an endpoint with this limit, `DEFAULT_LIMIT` for None."""
+    limit = DEFAULT_LIMIT if limit is None else limit
     with _shared_lock:
         return _shared.setdefault((base_url, limit), Slots(limit))

@@ -34,8 +34,9 @@ pub(super) fn answer(state: &State, input: Answer) -> Result<Vec<Event>, Rejecte
     match (&call.step, &answer) {
         (Step::Asked { .. }, AnswerBody::Approve(_) | AnswerBody::Deny(_)) => {}
         (Step::Suspended { .. }, AnswerBody::Value(value)) => json(&value.json, "value")?,
+        (Step::Suspended { .. }, AnswerBody::Deny(_)) => {}
         (Step::Asked { .. }, _) => return Err(Rejected::Invalid("an approval takes approve or deny".into())),
-        _ => return Err(Rejected::Invalid("a suspension takes a value".into())),
+        _ => return Err(Rejected::Invalid("a suspension takes a value or deny".into())),
     }
     Ok(vec![Event::Answered(Answered { call: call.at, effect, answer })])
 }

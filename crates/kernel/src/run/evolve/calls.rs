@@ -90,7 +90,8 @@ pub(super) fn answered(state: &mut State, event: &Answered) -> Result<(), Misfit
             approve.arguments.iter().for_each(|arguments| call.revise(&session, arguments));
             Step::Fresh
         }
-        (Step::Asked { .. }, AnswerBody::Deny(deny)) => Step::Denied(deny.reason.clone()),
+        (Step::Asked { .. }, AnswerBody::Deny(deny)) => Step::Denied { reason: deny.reason.clone(), begun: false },
+        (Step::Suspended { .. }, AnswerBody::Deny(deny)) => Step::Denied { reason: deny.reason.clone(), begun: true },
         (Step::Suspended { effect, given, alive, .. }, AnswerBody::Value(value)) => {
             call.answers.push(value.json.clone());
             if *alive {

@@ -116,7 +116,7 @@ fn take_up(call: &mut OpenCall, before: &Config) {
         Step::Suspended { effect, given, ask, payload, .. } => {
             Step::Suspended { effect, given, ask, payload, alive: false }
         }
-        step @ (Step::Ready { begun: true, .. } | Step::Denied(_) | Step::Asked { .. }) => step,
+        step @ (Step::Ready { begun: true, .. } | Step::Denied { .. } | Step::Asked { .. }) => step,
         step @ (Step::Lost | Step::Settled { .. }) => step,
     };
 }

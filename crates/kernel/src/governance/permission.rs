@@ -1,0 +1,99 @@
+//! Who may call what: rules on names, permission managers, and the default.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use super::pattern::fits;
+use super::{Call, StageVerdict, View, Windows};
+use crate::Millis;
+use crate::wire::policy::{Action, Mode, Permissions, Policy};
+
+/// Deny goes before ask before allow, over everything that fits. A tool that only reads what the run itself holds needs
+/// a rule against it to be refused.
+///
+/// # Errors
+/// Never.
+pub(super) fn judge(view: &View<'_>, call: &Call<'_>, _: &mut Windows, _: Millis) -> Result<StageVerdict, String> {
+    let policy = view.policy;
+    let said = strongest(policy, call);
+    Ok(match said {
+        Some(said) => said.verdict(call),
+        None if call.own || policy.default == Action::Allow => StageVerdict::Allow,
+        None => Said { action: policy.default, rule: "default".into(), reason: String::new() }.verdict(call),
+    })
+}
+
+/// What a rule or a permission says of a call.
+struct Said {
+    action: Action,
+    rule: String,
+    reason: String,
+}
+
+impl Said {
+    fn verdict(self, call: &Call<'_>) -> StageVerdict {
+        let Self { action, rule, reason } = self;
+        let told = |word: &str| if reason.is_empty() { format!("{word} {:?}", call.name) } else { reason.clone() };
+        match action {
+            Action::Allow => StageVerdict::Allow,
+            Action::Ask => StageVerdict::Ask { reason: told("a person has to allow"), rule },
+            Action::Deny => StageVerdict::Refuse { reason: told("the policy denies"), rule, retry_after_ms: None },
+        }
+    }
+}
+
+/// How strong a word is against the others.
+fn strength(action: Action) -> u8 {
+    match action {
+        Action::Allow => 0,
+        Action::Ask => 1,
+        Action::Deny => 2,
+    }
+}
+
+fn strongest(policy: &Policy, call: &Call<'_>) -> Option<Said> {
+    let by_rule = policy.rules.iter().filter(|rule| fits(&rule.pattern, call.name)).map(|rule| Said {
+        action: rule.action,
+        rule: format!("{} {}", rule.action.as_str(), rule.pattern),
+        reason: rule.reason.clone(),
+    });
+    let by_permission =
+        policy.permissions.iter().filter(|_| !call.own).map(|permissions| by_permissions(permissions, call));
+    // Of equal words the first one counts.
+    by_rule.chain(by_permission).reduce(
+        |best, said| {
+            if strength(said.action) > strength(best.action) { said } else { best }
+        },
+    )
+}
+
+/// A tool named `fs.read` is the action `read` of `fs`; a name without a dot is a tool whose action is `call`.
+fn by_permissions(permissions: &Permissions, call: &Call<'_>) -> Said {
+    let (tool, action) = call.name.rsplit_once('.').unwrap_or((call.name, "call"));
+    let (word, matched) = permit(permissions, tool, action);
+    let entry = matched.and_then(|at| permissions.entries.get(at));
+    let rule = entry.map_or_else(
+        || permissions.mode.as_str().to_string(),
+        |entry| format!("{} {}.{}", entry.verdict.as_str(), entry.tool, entry.action),
+    );
+    Said { action: word, rule, reason: entry.map_or_else(String::new, |entry| entry.note.clone()) }
+}
+
+/// What a permission manager says of an action, and the number of the entry that fits best: the one with fewer
+/// wildcards, the tool's first, among equals the last one given.
+#[must_use]
+pub fn permit(permissions: &Permissions, tool: &str, action: &str) -> (Action, Option<usize>) {
+    let entries = permissions.entries.iter().enumerate();
+    let fitting = entries.filter(|(_, entry)| is(&entry.tool, tool) && is(&entry.action, action));
+    let best = fitting.max_by_key(|(_, entry)| (entry.tool != "*", entry.action != "*"));
+    let word = match (permissions.mode, best) {
+        (Mode::Plan, _) | (Mode::Default, None) => Action::Deny,
+        (Mode::Auto, None) => Action::Allow,
+        (Mode::Default | Mode::Auto, Some((_, entry))) => entry.verdict,
+    };
+    (word, best.map(|(at, _)| at))
+}
+
+fn is(pattern: &str, name: &str) -> bool {
+    pattern == "*" || pattern == name
+}

@@ -1,0 +1,236 @@
+//! The shipped stages, before real calls.
+
+use deepstrike_kernel::governance::{STAGES, Schemas, Windows};
+use deepstrike_kernel::wire::event::{Event, Trail, Verdict};
+use deepstrike_kernel::wire::input::{Input, SetPolicy};
+use deepstrike_kernel::wire::policy::{Action, Constraint, Mode, Permission, Permissions, Policy, Rate, Rule};
+use deepstrike_kernel::{Kernel, Millis};
+
+use crate::say::*;
+use crate::world::{Quarters, World};
+
+fn rule(pattern: &str, action: Action) -> Rule {
+    Rule { pattern: pattern.into(), action, reason: String::new() }
+}
+
+fn rate(pattern: &str, max_calls: u64, window_ms: u64) -> Rate {
+    Rate { pattern: pattern.into(), max_calls, window_ms }
+}
+
+/// What the calls of one reply come to: run, asked, or the text of their refusal.
+fn fates(policy: impl FnOnce(&mut Policy), tools: &[&str]) -> Vec<String> {
+    let mut world = World::with_stages(STAGES);
+    world.take(governed(policy));
+    let events = world.take(replies(0, tools.iter().map(|tool| call(tool)).collect()));
+    let verdicts = events.into_iter().filter_map(|event| match event {
+        Event::Judged(judged) => Some(judged.verdict),
+        _ => None,
+    });
+    verdicts.map(told).collect()
+}
+
+fn told(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Allow(_) => "run".into(),
+        Verdict::Ask(ask) => format!("ask by {}: {}", ask.stage, ask.rule),
+        Verdict::Refuse(refuse) => format!("{} by {}", refuse.stage, refuse.rule),
+    }
+}
+
+#[test]
+fn deny_goes_before_ask_before_allow_in_any_order() {
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]] {
+        let rules = [rule("w*", Action::Allow), rule("wr*", Action::Ask), rule("write", Action::Deny)];
+        let given: Vec<Rule> = order.iter().map(|at| rules[*at].clone()).collect();
+        assert_eq!(fates(|policy| policy.rules = given, &["write"]), ["permission by deny write"]);
+    }
+    let both = || vec![rule("put", Action::Allow), rule("p?t", Action::Ask)];
+    assert_eq!(fates(|policy| policy.rules = both(), &["put", "look"]), ["ask by permission: ask p?t", "run"]);
+}
+
+#[test]
+fn the_default_holds_where_no_rule_fits() {
+    let deny = |policy: &mut Policy| {
+        policy.default = Action::Deny;
+        policy.rules = vec![rule("look", Action::Allow)];
+    };
+    assert_eq!(fates(deny, &["look", "put"]), ["run", "permission by default"]);
+    assert_eq!(fates(|policy| policy.default = Action::Ask, &["put"]), ["ask by permission: default"]);
+}
+
+#[test]
+fn a_block_holds_against_every_grant() {
+    let blocked = |policy: &mut Policy| {
+        policy.rules = vec![rule("*", Action::Allow)];
+        policy.blocked = vec!["w*".into()];
+    };
+    assert_eq!(fates(blocked, &["write", "put"]), ["veto by block w*", "run"]);
+}
+
+#[test]
+fn a_permission_manager_has_to_agree() {
+    let grant =
+        |action: Action| Permission { tool: "put".into(), action: "call".into(), verdict: action, note: "n".into() };
+    let with = |mode: Mode, entries: Vec<Permission>| {
+        move |policy: &mut Policy| policy.permissions = vec![Permissions { mode, entries }]
+    };
+    let tools = ["put", "look"];
+    assert_eq!(fates(with(Mode::Default, vec![grant(Action::Allow)]), &tools), ["run", "permission by default"]);
+    assert_eq!(fates(with(Mode::Auto, vec![grant(Action::Deny)]), &tools), ["permission by deny put.call", "run"]);
+    assert_eq!(fates(with(Mode::Plan, vec![grant(Action::Allow)]), &["put"]), ["permission by allow put.call"]);
+    assert_eq!(fates(with(Mode::Default, vec![grant(Action::Ask)]), &["put"]), ["ask by permission: ask put.call"]);
+}
+
+struct NoSecrets;
+
+impl Schemas for NoSecrets {
+    fn objections(&self, schema: &str, document: &str) -> Result<Vec<String>, String> {
+        match schema {
+            "broken" => Err("schema: not JSON".into()),
+            _ if document.contains("secret") => Ok(vec!["(root): a secret".into()]),
+            _ => Ok(vec![]),
+        }
+    }
+}
+
+fn kernel() -> Kernel {
+    Kernel::new(Box::new(Quarters)).with_schemas(Box::new(NoSecrets))
+}
+
+fn judged(kernel: &mut Kernel, windows: &mut Windows, input: &Input, now: i64) -> Vec<String> {
+    let text = serde_json::to_vec(input).unwrap();
+    let lines = kernel.accept_with(windows, &text, Millis(now)).unwrap();
+    let records = lines.iter().map(|line| serde_json::from_slice::<deepstrike_kernel::Record>(line).unwrap());
+    let verdicts = records.filter_map(|record| match record.event {
+        Event::Judged(judged) => Some(told(judged.verdict)),
+        _ => None,
+    });
+    verdicts.collect()
+}
+
+#[test]
+fn a_constraint_judges_the_arguments_and_a_broken_one_refuses() {
+    let constrain = |schema: &str| {
+        let constraint = Constraint { pattern: "p*".into(), schema: schema.into() };
+        governed(|policy| policy.constraints = vec![constraint])
+    };
+    let reply = replies(0, vec![call_as("a", "put", "{\"key\":\"secret\"}"), call_as("b", "put", "{}"), call("look")]);
+    let mut live = kernel();
+    judged(&mut live, &mut Windows::default(), &constrain("{}"), 1);
+    let verdicts = judged(&mut live, &mut Windows::default(), &reply, 2);
+    assert_eq!(verdicts, ["constraint by constraint p* {}", "run", "run"]);
+    let mut live = kernel();
+    judged(&mut live, &mut Windows::default(), &constrain("broken"), 1);
+    let verdicts = judged(&mut live, &mut Windows::default(), &reply, 2);
+    assert_eq!(verdicts, ["constraint by error", "constraint by error", "run"]);
+    let mut unequipped = Kernel::new(Box::new(Quarters));
+    judged(&mut unequipped, &mut Windows::default(), &constrain("{}"), 1);
+    assert_eq!(judged(&mut unequipped, &mut Windows::default(), &reply, 2)[1], "constraint by error");
+}
+
+fn limited_to(max_calls: u64) -> Input {
+    governed(|policy| {
+        policy.rates = vec![rate("p*", max_calls, 100)];
+        policy.blocked = vec!["pat".into()];
+    })
+}
+
+#[test]
+fn a_rate_limit_is_an_exact_window_over_all_runs_that_share_it() {
+    let mut windows = Windows::default();
+    let (mut one, mut two) = (kernel(), kernel());
+    let mut other = config();
+    other.session = "other".into();
+    other.policy.rates = vec![rate("p*", 2, 100)];
+    judged(&mut one, &mut windows, &limited_to(2), 1_000);
+    judged(&mut two, &mut windows, &start_with(other), 1_000);
+    assert_eq!(judged(&mut one, &mut windows, &replies(0, vec![call("put")]), 1_000), ["run"]);
+    assert_eq!(judged(&mut two, &mut windows, &replies(0, vec![call("put")]), 1_050), ["run"]);
+    one.accept_input(result(2, "r"), Millis(1_060)).unwrap();
+    let refused = judged(&mut one, &mut windows, &replies(4, vec![call("put"), call("look")]), 1_099);
+    assert_eq!(refused, ["rate_limit by rate p* 2/100 ms", "run"]);
+    two.accept_input(result(2, "r"), Millis(1_099)).unwrap();
+    assert_eq!(judged(&mut two, &mut windows, &replies(4, vec![call("put")]), 1_100), ["run"]);
+}
+
+#[test]
+fn a_refused_call_does_not_count_and_says_how_long_to_wait() {
+    let mut world = World::with_stages(STAGES);
+    world.take(limited_to(1));
+    let events = world.take(replies(0, vec![call("pat"), call("put"), call("put")]));
+    let kinds: Vec<(String, String)> = settled(&events);
+    assert_eq!(kinds.len(), 2);
+    assert_eq!(kinds[0].0, "denied");
+    assert_eq!(kinds[1].0, "rate_limited");
+    assert!(kinds[1].1.ends_with("try again in 100 ms"), "{}", kinds[1].1);
+    assert_eq!(world.runs().len(), 1);
+}
+
+#[test]
+fn a_limit_of_none_lets_nothing_pass_and_a_missing_clock_refuses() {
+    let mut live = kernel();
+    judged(&mut live, &mut Windows::default(), &limited_to(0), 5);
+    assert_eq!(
+        judged(&mut live, &mut Windows::default(), &replies(0, vec![call("put")]), 5),
+        ["rate_limit by rate p* 0/100 ms"]
+    );
+    let mut blind = kernel();
+    judged(&mut blind, &mut Windows::default(), &limited_to(5), 0);
+    assert_eq!(judged(&mut blind, &mut Windows::default(), &replies(0, vec![call("put")]), 0), ["rate_limit by error"]);
+}
+
+#[test]
+fn the_log_tells_fresh_windows_what_was_allowed() {
+    let mut windows = Windows::default();
+    let mut live = kernel();
+    let mut log = Vec::new();
+    for (input, now) in [(limited_to(1), 1_000), (replies(0, vec![call("put")]), 1_010), (result(2, "r"), 1_020)] {
+        log.extend(live.accept_with(&mut windows, &serde_json::to_vec(&input).unwrap(), Millis(now)).unwrap());
+    }
+    let mut fresh = Windows::default();
+    fresh.set(&[rate("p*", 1, 100)]);
+    for _ in 0..2 {
+        let lines = log.iter().map(Vec::as_slice);
+        live = Kernel::replay_with(Box::new(Quarters), &mut fresh, lines).unwrap().with_schemas(Box::new(NoSecrets));
+    }
+    assert_eq!(
+        judged(&mut live, &mut fresh, &replies(4, vec![call("put")]), 1_109),
+        ["rate_limit by rate p* 1/100 ms"]
+    );
+}
+
+#[test]
+fn a_rejected_input_gives_its_slots_back() {
+    let mut windows = Windows::default();
+    let mut live = kernel();
+    judged(&mut live, &mut windows, &limited_to(1), 1_000);
+    let stale = serde_json::to_vec(&replies(9, vec![call("put")])).unwrap();
+    live.accept_with(&mut windows, &stale, Millis(1_000)).unwrap_err();
+    assert_eq!(judged(&mut live, &mut windows, &replies(0, vec![call("put")]), 1_000), ["run"]);
+}
+
+#[test]
+fn a_call_judged_again_counts_once_and_the_new_policy_bites() {
+    let mut world = World::with_stages(STAGES);
+    let mut config = limited(|limits| limits.parallel = 1);
+    config.policy.rates = vec![rate("*", 3, 1_000)];
+    world.take(start_with(config));
+    world.take(replies(0, vec![call("write"), call("put"), call("look")]));
+    let mut policy = Policy { rates: vec![rate("*", 3, 1_000)], ..Policy::default() };
+    policy.blocked = vec!["look".into()];
+    let events = world.take(Input::SetPolicy(SetPolicy { policy }));
+    assert_eq!(settled(&events).len(), 1, "only the blocked one is refused, none by the rate");
+}
+
+#[test]
+fn the_trail_of_an_audited_call_names_all_stages() {
+    let mut world = World::with_stages(STAGES);
+    world.take(governed(|policy| policy.audit = true));
+    let events = world.take(replies(0, vec![call("put")]));
+    let Some(Event::Judged(judged)) = events.get(1) else { panic!("{events:?}") };
+    let trail: Vec<Trail> = STAGES
+        .iter()
+        .map(|stage| Trail { stage: stage.name.into(), verdict: "allow".into(), reason: String::new() })
+        .collect();
+    assert_eq!(judged.trail, trail);
+}

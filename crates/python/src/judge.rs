@@ -1,0 +1,121 @@
+//! The class `Judge`: a policy, and the rate windows of all runs that it governs.
+
+use std::fmt::Display;
+use std::sync::{Mutex, PoisonError};
+
+use deepstrike_kernel::Millis;
+use deepstrike_kernel::governance::{Call, Name, STAGES, View, Windows, fits, judge, permit as decide};
+use deepstrike_kernel::wire::event::{Trail, Verdict};
+use deepstrike_kernel::wire::policy::{Permissions, Policy};
+use deepstrike_kernel::wire::strict;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Serialize;
+
+use crate::fault::sized;
+use crate::schema::Compiled;
+
+/// Judges calls outside a run, and lends its windows to the kernels of runs.
+#[pyclass(frozen, module = "deepstrike._kernel")]
+pub(crate) struct Judge {
+    seat: Mutex<Seat>,
+}
+
+struct Seat {
+    policy: Policy,
+    windows: Windows,
+    asked: u64,
+}
+
+/// What a judgement says.
+#[derive(Serialize)]
+struct Judgement {
+    verdict: Verdict,
+    trail: Vec<Trail>,
+}
+
+#[pymethods]
+impl Judge {
+    #[new]
+    fn new(policy: &[u8]) -> PyResult<Self> {
+        let policy = read(policy)?;
+        let mut windows = Windows::default();
+        windows.set(&policy.rates);
+        Ok(Self { seat: Mutex::new(Seat { policy, windows, asked: 0 }) })
+    }
+
+    /// Another policy from here on; windows of limits that stay go on counting.
+    fn set(&self, policy: &[u8]) -> PyResult<()> {
+        let policy = read(policy)?;
+        self.lent(|seat| {
+            seat.windows.set(&policy.rates);
+            seat.policy = policy;
+        });
+        Ok(())
+    }
+
+    /// The verdict on a call, and its trail.
+    #[pyo3(signature = (name, args, now, *, consume, own = false))]
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        args: &str,
+        now: i64,
+        consume: bool,
+        own: bool,
+    ) -> PyResult<Vec<u8>> {
+        sized(py, args.len(), || self.lent(|seat| seat.evaluate(name, args, now, consume, own)))
+    }
+}
+
+impl Judge {
+    /// The windows, for as long as an input is taken.
+    pub(crate) fn lend<T>(&self, take: impl FnOnce(&mut Windows) -> T) -> T {
+        self.lent(|seat| take(&mut seat.windows))
+    }
+
+    /// A panic inside leaves at worst a call counted that did not run.
+    fn lent<T>(&self, act: impl FnOnce(&mut Seat) -> T) -> T {
+        act(&mut self.seat.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Seat {
+    fn evaluate(&mut self, name: &str, args: &str, now: i64, consume: bool, own: bool) -> Vec<u8> {
+        self.asked = self.asked.saturating_add(1);
+        let view = View { policy: &self.policy, turns: 0, schemas: &Compiled };
+        // No session has a reply of this number: each question outside a run is a call of its own.
+        let at = Name { session: 0, reply: u64::MAX, index: self.asked };
+        let call = Call { at, id: "", name, args, approved: false, own };
+        let (verdict, trail) = judge(STAGES, &view, &call, &mut self.windows, Millis(now));
+        if consume {
+            self.windows.keep();
+        } else {
+            self.windows.give_back();
+        }
+        serde_json::to_vec(&Judgement { verdict, trail }).unwrap_or_default()
+    }
+}
+
+/// Whether a glob fits a tool's name.
+#[pyfunction]
+pub(crate) fn glob(pattern: &str, name: &str) -> bool {
+    fits(pattern, name)
+}
+
+/// What a permission manager says of an action, and the number of the entry that decides.
+#[pyfunction]
+pub(crate) fn permit(permissions: &[u8], tool: &str, action: &str) -> PyResult<(&'static str, Option<usize>)> {
+    let permissions: Permissions = strict::from_slice(permissions).map_err(invalid)?;
+    let (word, at) = decide(&permissions, tool, action);
+    Ok((word.as_str(), at))
+}
+
+fn read(policy: &[u8]) -> PyResult<Policy> {
+    strict::from_slice(policy).map_err(invalid)
+}
+
+fn invalid(error: impl Display) -> PyErr {
+    PyValueError::new_err(format!("invalid policy: {error}"))
+}

@@ -1,0 +1,52 @@
+"""Secrets that can be told by their shape: keys and tokens as vendors make them, in text that leaves the session.
+
+Only shapes that ordinary text does not have: a vendor's own mark, and enough of what only a machine writes behind it.
+"""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = "***"
+
+_SHAPES = (
+    r"sk-(?:ant|or|proj|svcacct|admin|lf|cp)-[A-Za-z0-9_-]{16,}",  # Anthropic, OpenRouter, OpenAI, Langfuse, MiniMax
+    r"sk-[A-Za-z0-9]{20,}",  # OpenAI, DeepSeek, Moonshot, DashScope
+    r"sk-test-[A-Za-z0-9_-]{16,}",
+    r"AIza[A-Za-z0-9_-]{35}",  # Google
+    r"ya29\.[A-Za-z0-9_-]{20,}",
+    r"GOCSPX-[A-Za-z0-9_-]{20,}",
+    r"gsk_[A-Za-z0-9]{20,}",  # Groq
+    r"xai-[A-Za-z0-9]{20,}",
+    r"pplx-[A-Za-z0-9]{20,}",  # Perplexity
+    r"hf_[A-Za-z0-9]{20,}",  # Hugging Face
+    r"r8_[A-Za-z0-9]{20,}",  # Replicate
+    r"nvapi-[A-Za-z0-9_-]{20,}",
+    r"fw_[A-Za-z0-9]{20,}",  # Fireworks
+    r"csk-[A-Za-z0-9]{20,}",  # Cerebras
+    r"tgp_v1_[A-Za-z0-9_-]{20,}",  # Together
+    r"voyage-[A-Za-z0-9_-]{32,}|pa-[A-Za-z0-9_-]{40,}",  # Voyage
+    r"tvly-[A-Za-z0-9-]{20,}",  # Tavily
+    r"lsv2_(?:pt|sk)_[A-Za-z0-9_]{20,}",  # LangSmith
+    r"pcsk_[A-Za-z0-9_]{20,}",  # Pinecone
+    r"gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}",
+    r"glpat-[A-Za-z0-9_-]{20,}",
+    r"(?:AKIA|ASIA)[A-Z0-9]{16}",  # AWS
+    r"xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{20,}",  # Slack
+    r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{20,}",  # Stripe
+    r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",  # SendGrid
+    r"npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{40,}",
+    r"dop_v1_[a-f0-9]{40,}",  # DigitalOcean
+    r"dapi[a-f0-9]{32}",  # Databricks
+    r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}",  # Shopify
+    r"ntn_[A-Za-z0-9]{30,}|secret_[A-Za-z0-9]{40,}",  # Notion
+    r"lin_api_[A-Za-z0-9]{30,}",  # Linear
+    r"eyJ[A-Za-z0-9_-]{16,}\.eyJ[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",  # a signed JSON web token
+)
+_shapes = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_SHAPES) + ")")
+_key_block = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+
+
+def masked(text: str) -> str:
+    """`text` with `***` in the place of everything that has the shape of a secret."""
+    return _key_block.sub(HIDDEN, _shapes.sub(HIDDEN, text))

@@ -1,0 +1,73 @@
+"""DeepSeek."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepstrike.providers.dialects.chat.dialect import ChatDialect, Replay
+from deepstrike.providers.extensions import COMPATIBLE_FIELDS, Field, switch
+from deepstrike.providers.profile import Profile
+from deepstrike.providers.service import ServiceProvider
+from deepstrike.providers.tables.deepseek import ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deepstrike.providers.retry import RetryConfig
+    from deepstrike.providers.transport.base import Timeouts
+    from deepstrike.providers.transport.breaker import CircuitBreaker
+
+DEEPSEEK = Profile(
+    name="deepseek",
+    base_url="https://api.deepseek.com",
+    key_variable="DEEPSEEK_API_KEY",
+    url_variable="DEEPSEEK_BASE_URL",
+    dialect=ChatDialect(
+        reasoning_limit_field="max_tokens",
+        empty_content=True,
+        files=False,
+        forced_calls=False,
+        structured=False,
+        # Demanded with tool calls, ignored elsewhere; some servers of the same models demand it everywhere.
+        replay=Replay("reasoning_content", "all", demanded="all"),
+    ),
+    fields={
+        **COMPATIBLE_FIELDS,
+        "enable_thinking": Field((bool,), "true or false", at=("thinking", "type"), wire=switch("enabled", "disabled")),
+    },
+    models=ROWS,
+)
+
+
+class DeepSeekProvider(ServiceProvider):
+    """Streams chat completions from DeepSeek.
+
+    `api_key` defaults to `DEEPSEEK_API_KEY`, `base_url` to `DEEPSEEK_BASE_URL`, else to DeepSeek's address. Reasoning
+    goes back with every reply of a thinking model, an empty one where there is none. To the reasoner of the first
+    generation (`deepseek-reasoner`, `deepseek-r1`) no tools are offered and no reasoning is sent. The rest is as in
+    `OpenAIProvider`.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        model: str = "deepseek-flash",
+        *,
+        base_url: str | None = None,
+        retry_config: RetryConfig | None = None,
+        circuit_breaker: CircuitBreaker | None = None,
+        timeouts: Timeouts | None = None,
+        headers: Mapping[str, str] | None = None,
+        max_concurrency: int | None = None,
+    ) -> None:
+        super().__init__(
+            DEEPSEEK,
+            api_key=api_key,
+            model=model,
+            base_url=base_url,
+            retry_config=retry_config,
+            circuit_breaker=circuit_breaker,
+            timeouts=timeouts,
+            headers=headers,
+            max_concurrency=max_concurrency,
+        )

@@ -1,0 +1,1 @@
+"""Chat completions: the wire of OpenAI and of most other services."""

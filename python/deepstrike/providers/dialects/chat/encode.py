@@ -1,0 +1,152 @@
+"""`ModelRequest` → the bytes of a chat completion request.
+
+What was encoded once is kept in `request.memo` and never looked at again: a request costs what is new in it, and the
+messages of one request are a byte-exact beginning of the next one's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepstrike.providers.dialects.chat.dialect import NO_IMAGES
+from deepstrike.providers.dialects.chat.ids import wire_id
+from deepstrike.providers.dialects.chat.parts import Carries, readable, result_text, user_message
+from deepstrike.providers.dialects.chat.reasoning import Reasoning
+from deepstrike.providers.dialects.chat.schema import response_format
+from deepstrike.providers.dialects.chat.tools import tools_part, without_refused
+from deepstrike.providers.dialects.json_text import canonical, quote
+from deepstrike.providers.dialects.names import wire_name
+from deepstrike.wire.message import AssistantBlock, CallBlock, Notice, ResultBlock, Text, UserBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepstrike.providers.dialects.base import Asked
+    from deepstrike.providers.dialects.chat.dialect import ChatDialect
+    from deepstrike.wire.message import Part, Turn
+
+
+def encode_request(asked: Asked, dialect: ChatDialect) -> bytes:
+    """The request body. `asked.fields` stand in it as they are, the same on every call with one memo."""
+    request = asked.request
+    memo = request.memo
+    if not memo.head:
+        memo.head = _head(asked, dialect)
+    turns = request.turns
+    if memo.turns < len(turns):
+        _append(asked, dialect, turns[memo.turns :] if memo.turns else turns)
+        memo.turns = len(turns)
+    if asked.limit is None:
+        tail = b"]}"
+    else:
+        reasons = asked.own_address or asked.info.reasoning
+        name = dialect.reasoning_limit_field if reasons else dialect.limit_field
+        tail = b"],%b:%d}" % (quote(name), asked.limit)
+    return b"".join((memo.head, memo.body, tail))
+
+
+def _head(asked: Asked, dialect: ChatDialect) -> bytes:
+    """Everything up to the first turn: fields, tools, system messages."""
+    request = asked.request
+    fields: dict[str, object] = {"model": asked.info.id, "stream": True}
+    if dialect.usage_asked:
+        fields["stream_options"] = {"include_usage": True}
+    if request.output is not None and dialect.structured:
+        fields["response_format"] = response_format(request.output)
+    fields.update({**dialect.always, **asked.fields})
+    tools = tools_part(asked)
+    start = canonical(without_refused(fields, asked, dialect, tools=bool(tools)))[:-1]
+    systems = [text for text in (request.system_stable, request.system_knowledge) if text]
+    messages = b",".join(b'{"role":"system","content":%b}' % quote(text) for text in systems)
+    return b'%b%b,"messages":[%b' % (start, tools, messages + b"," if messages and request.turns else messages)
+
+
+def _append(asked: Asked, dialect: ChatDialect, turns: Sequence[Turn]) -> None:
+    """Add the messages of `turns` to the memo, and what is to be told of them."""
+    memo = asked.request.memo
+    writer = _Writer(asked, dialect)
+    messages = writer.messages(turns)
+    if messages:
+        if memo.body:
+            memo.body += b","
+        memo.body += b",".join(messages)
+    memo.notices += writer.notices()
+
+
+class _Writer:
+    """Turns → messages. Results of one reply always come together, so a group never spans two requests."""
+
+    def __init__(self, asked: Asked, dialect: ChatDialect) -> None:
+        self._dialect = dialect
+        self._model = asked.info.id
+        self._carries = Carries(dialect.images and NO_IMAGES not in asked.info.traits, dialect.files)
+        self._ids: dict[str, str] = {}
+        self._reasoning = Reasoning(asked, dialect.replay_for(asked))
+        self._left_out = 0
+
+    def messages(self, turns: Sequence[Turn]) -> list[bytes]:
+        messages: list[bytes] = []
+        attached: list[Part] = []
+        for turn in turns:
+            if isinstance(turn, ResultBlock):
+                messages.append(self._result(turn))
+                attached.extend(part for part in self._readable(turn.parts) if not isinstance(part, Text))
+                continue
+            if attached:
+                messages.append(user_message(attached))
+                attached = []
+            if isinstance(turn, UserBlock):
+                self._count(turn.parts)
+                messages.append(user_message(self._readable(turn.parts)))
+            elif (message := self._assistant(turn)) is not None:
+                messages.append(message)
+        if attached:
+            messages.append(user_message(attached))
+        return messages
+
+    def notices(self) -> list[Notice]:
+        """What was left out of these turns."""
+        found = self._reasoning.notices()
+        if self._left_out:
+            found.append(
+                Notice(
+                    "attachment_dropped", f"{self._left_out} images or files were not sent: {self._model} takes none"
+                )
+            )
+        return found
+
+    def _readable(self, parts: Sequence[Part]) -> list[Part]:
+        return readable(parts, self._carries)
+
+    def _count(self, parts: Sequence[Part]) -> None:
+        self._left_out += sum(not self._carries.takes(part) for part in parts)
+
+    def _result(self, block: ResultBlock) -> bytes:
+        self._count(block.parts)
+        call_id = quote(
+            self._ids.get(block.call_id) or wire_id(block.call_id, wire_name(block.name), self._dialect.ids)
+        )
+        content = result_text(block.name, self._readable(block.parts))
+        return b'{"role":"tool","tool_call_id":%b,"content":%b}' % (call_id, content)
+
+    def _assistant(self, block: AssistantBlock) -> bytes | None:
+        """Text, reasoning where the service wants it back, and calls. None for neither text nor calls: services refuse
+        such a message."""
+        self._reasoning.check(block)
+        text = "".join(part.text for part in block.parts if isinstance(part, Text))
+        calls = [self._call(part) for part in block.parts if isinstance(part, CallBlock)]
+        if not text and not calls:
+            return None
+        text = self._reasoning.opening(block) + text
+        content = quote(text) if text or self._dialect.empty_content else b"null"
+        called = b',"tool_calls":[%b]' % b",".join(calls) if calls else b""
+        return b'{"role":"assistant","content":%b%b%b}' % (content, self._reasoning.fields(block), called)
+
+    def _call(self, call: CallBlock) -> bytes:
+        name = wire_name(call.name)
+        self._ids[call.id] = wire_id(call.id, name, self._dialect.ids)
+        return b'{"id":%b,"type":"function","function":{"name":%b,"arguments":%b}}' % (
+            quote(self._ids[call.id]),
+            quote(name),
+            quote(call.args_text),
+        )

@@ -1,0 +1,1 @@
+"""Messages: Anthropic's wire, which others offer too."""

@@ -1,0 +1,197 @@
+"""`ModelRequest` → the bytes of a messages request.
+
+What was encoded once is kept in `request.memo` and never looked at again: a request costs what is new in it. Cache
+breakpoints are spliced in when the body is written and never kept, so that without them the messages of one request are
+a byte-exact beginning of the next one's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepstrike.providers.dialects.json_text import canonical, canonical_text, quote
+from deepstrike.providers.dialects.messages.content import (
+    Content,
+    assistant_content,
+    holds_foreign_thinking,
+    result_content,
+    user_content,
+)
+from deepstrike.providers.dialects.messages.schema import accepted_schema
+from deepstrike.providers.dialects.messages.thinking import thinking_field
+from deepstrike.providers.dialects.names import wire_name
+from deepstrike.wire.message import AssistantBlock, CallBlock, Notice, Opaque, ResultBlock, UserBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepstrike.providers.base import Memo, ModelRequest
+    from deepstrike.providers.dialects.base import Asked
+    from deepstrike.wire.message import ToolSpec, Turn
+
+# The places in `memo.marks`: the end of turns[0], how the tool loop in progress began, and from there on one entry for
+# each content block: where a breakpoint would stand, or _NOWHERE.
+_FIRST, _LOOP, _BLOCKS = 0, 1, 2
+_NOWHERE = -1
+# A loop of tool calls that began without thinking of our own is refused where thinking goes by a budget.
+_NONE, _SIGNED, _UNSIGNED = 0, 1, 2
+_BACK = 15
+"""The service looks 20 blocks back from a breakpoint for what it has cached; a second one there bridges long turns."""
+
+
+def encode_request(asked: Asked, *, cache: bool, structured: bool) -> bytes:
+    """The request body. `cache` sets breakpoints, `structured` sends the form that the answer must have."""
+    request, memo = asked.request, asked.request.memo
+    mark = _mark(request.extensions) if cache else b""
+    if not memo.head:
+        memo.head = _head(asked, mark, structured)
+        memo.marks = [_NOWHERE, _NONE]
+    turns = request.turns
+    if memo.turns < len(turns):
+        behind_result = memo.turns > 0 and isinstance(turns[memo.turns - 1], ResultBlock)
+        _append(memo, turns[memo.turns :] if memo.turns else turns, asked.source, behind_result=behind_result)
+        memo.turns = len(turns)
+    return b"".join((memo.head, *_spliced(memo, mark), _tail(asked)))
+
+
+def _mark(extensions: Mapping[str, object]) -> bytes:
+    """What makes a block a breakpoint; nothing where caching is off or the caller asks for the automatic one."""
+    ttl, extra = extensions.get("cache_ttl"), extensions.get("extra_body")
+    if ttl == "off" or (isinstance(extra, dict) and "cache_control" in extra):
+        return b""
+    return b',"cache_control":{"type":"ephemeral"%b}' % (b',"ttl":"1h"' if ttl == "1h" else b"")
+
+
+def _head(asked: Asked, mark: bytes, structured: bool) -> bytes:
+    """Everything up to the first turn: fields, tools, system texts, the last of which is a breakpoint."""
+    request = asked.request
+    plain: dict[str, object] = {"model": asked.info.id, "stream": True}
+    start = canonical({**plain, **_fields(asked, structured)})[:-1]
+    texts = [text for text in (request.system_stable, request.system_knowledge) if text.strip()]
+    systems = [b'{"type":"text","text":%b' % quote(text) for text in texts]
+    tools = [_tool(tool) for tool in request.tools]
+    last = systems or tools
+    if last:
+        last[-1] += mark
+    return b"".join((start, _list(b"tools", tools), _list(b"system", systems), b',"messages":['))
+
+
+def _list(name: bytes, unclosed: Sequence[bytes]) -> bytes:
+    return b',"%b":[%b}]' % (name, b"},".join(unclosed)) if unclosed else b""
+
+
+def _tool(tool: ToolSpec) -> bytes:
+    return b'{"name":%b,"description":%b,"input_schema":%b' % (
+        quote(wire_name(tool.name)),
+        quote(tool.description),
+        canonical_text(tool.parameters),
+    )
+
+
+def _fields(asked: Asked, structured: bool) -> dict[str, object]:
+    request, fields = asked.request, dict(asked.fields)
+    fields.pop("max_tokens", None)
+    choice = fields.pop("tool_choice", None)
+    if isinstance(choice, dict) and request.tools:
+        fields["tool_choice"] = _choice(choice)
+    if structured and request.output is not None:
+        given = fields.get("output_config")
+        form = {"type": "json_schema", "schema": accepted_schema(request.output.schema)}
+        fields["output_config"] = {**(given if isinstance(given, dict) else {}), "format": form}
+    return fields
+
+
+def _choice(choice: Mapping[str, object]) -> dict[str, object]:
+    """`disable_parallel_tool_use` alone needs a type to stand in, and has no meaning beside `none`."""
+    whole = {"type": "auto", **choice}
+    if whole["type"] == "none":
+        return {"type": "none"}
+    return whole
+
+
+def _append(memo: Memo, turns: Sequence[Turn], source: str, *, behind_result: bool) -> None:
+    """Add the messages of `turns`. Results of one reply come together, so a group never spans two requests."""
+    results: list[Content] = []
+    foreign: set[str] = set()
+    for turn in turns:
+        if isinstance(turn, ResultBlock):
+            results.append(result_content(turn))
+            behind_result = True
+            continue
+        if results:
+            _message(memo, b"user", results)
+            results = []
+        if isinstance(turn, UserBlock):
+            _message(memo, b"user", user_content(turn.parts))
+            if not behind_result:  # what a user says behind results belongs to their loop
+                memo.marks[_LOOP] = _NONE
+        else:
+            _assistant(memo, turn, source, foreign)
+        behind_result = False
+    if results:
+        _message(memo, b"user", results)
+    for dialect in sorted(foreign):
+        told = f"thinking of earlier answers by {dialect or 'another provider'} is not sent: only it can read it"
+        memo.notices.append(Notice("artefact_dropped", told))
+
+
+def _assistant(memo: Memo, block: AssistantBlock, source: str, foreign: set[str]) -> None:
+    if holds_foreign_thinking(block, source):
+        foreign.add(block.dialect)
+    content = assistant_content(block, source)
+    if not content:
+        return
+    _message(memo, b"assistant", content)
+    if memo.marks[_LOOP] == _NONE and any(isinstance(part, CallBlock) for part in block.parts):
+        signed = block.dialect == source and any(isinstance(part, Opaque) for part in block.parts)
+        memo.marks[_LOOP] = _SIGNED if signed else _UNSIGNED
+
+
+def _message(memo: Memo, role: bytes, content: Sequence[Content]) -> None:
+    body, marks = memo.body, memo.marks
+    body += b'%b{"role":"%b","content":[' % (b"," if body else b"", role)
+    for place, block in enumerate(content):
+        if place:
+            body += b","
+        body += block.json
+        marks.append(len(body) - 1 if block.markable else _NOWHERE)
+    body += b"]}"
+    if marks[_FIRST] == _NOWHERE:
+        marks[_FIRST] = marks[-1]
+
+
+def _spliced(memo: Memo, mark: bytes) -> list[bytes | memoryview]:
+    """The messages with their breakpoints: the end of turns[0], the last block, and one at most 15 blocks before it."""
+    body, marks = memoryview(memo.body), memo.marks
+    if not mark:
+        return [body]
+    recent = [at for at in marks[max(_BLOCKS, len(marks) - 1 - _BACK) :] if at != _NOWHERE]
+    pieces: list[bytes | memoryview] = []
+    start = 0
+    for at in sorted({at for at in (marks[_FIRST], *recent[:1], *recent[-1:]) if at != _NOWHERE}):
+        pieces += (body[start:at], mark)
+        start = at
+    pieces.append(body[start:])
+    return pieces
+
+
+def _tail(asked: Asked) -> bytes:
+    """What may change from call to call, behind the messages so that it costs nothing in front of them."""
+    given = {name: value for name, value in asked.request.extensions.items() if name not in asked.info.refuses}
+    extra = given.get("extra_body")
+    own = extra if isinstance(extra, dict) else {}
+    limit = own.get("max_tokens")
+    max_tokens = limit if isinstance(limit, int) else _max_tokens(asked)
+    end = b'],"max_tokens":%d' % max_tokens
+    if "thinking" in own:
+        return end + b"}"
+    unsigned = asked.request.memo.marks[_LOOP] == _UNSIGNED
+    thinking = thinking_field(given, asked.info, max_tokens, budget_allowed=not unsigned)
+    return end + (b"}" if thinking is None else b',"thinking":%b}' % canonical(thinking))
+
+
+def _max_tokens(asked: Asked) -> int:
+    """The service demands a limit: that of the caller, else the reserve of the window, and never above the model's."""
+    request: ModelRequest = asked.request
+    wanted = request.reserve if asked.limit is None else asked.limit
+    return max(1, wanted if asked.info.max_output is None else min(wanted, asked.info.max_output))

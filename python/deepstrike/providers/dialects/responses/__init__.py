@@ -1,0 +1,1 @@
+"""Responses: OpenAI's wire for models that reason."""

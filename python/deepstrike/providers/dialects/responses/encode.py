@@ -1,0 +1,148 @@
+"""`ModelRequest` → the bytes of a Responses request.
+
+What was encoded once is kept in `request.memo` and never looked at again: a request costs what is new in it, and the
+input items of one request are a byte-exact beginning of the next one's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from deepstrike.providers.dialects.json_text import canonical, canonical_text, quote
+from deepstrike.providers.dialects.names import wire_name
+from deepstrike.providers.dialects.responses.dialect import BREAKPOINTS
+from deepstrike.providers.dialects.responses.replay import Origin, assistant_items, wire_id
+from deepstrike.providers.dialects.strict import is_strict
+from deepstrike.providers.extensions import merged
+from deepstrike.text import well_formed_json
+from deepstrike.wire.message import Image, ResultBlock, Text, UserBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepstrike.providers.base import Memo, ModelRequest, OutputSchema
+    from deepstrike.providers.dialects.base import Asked
+    from deepstrike.wire.message import File, Part, ToolSpec, Turn
+_TOOL_FIELDS: Final = ("parallel_tool_calls", "tool_choice")
+
+
+def encode_request(asked: Asked, limit: int | None) -> bytes:
+    """The request body. `asked.fields` are the same on every call with one memo."""
+    memo, turns = asked.request.memo, asked.request.turns
+    if not memo.head:
+        memo.head = _head(asked)
+    if memo.turns < len(turns):
+        append_turns(memo, turns[memo.turns :] if memo.turns else turns, Origin(asked.source, asked.info.id))
+    start = memo.head + b"," if memo.body and memo.head[-1:] != b"[" else memo.head
+    tail = b"]}" if limit is None else b'],"max_output_tokens":%d}' % limit
+    return b"".join((start, memo.body, tail))
+
+
+def append_turns(memo: Memo, turns: Sequence[Turn], origin: Origin | None) -> None:
+    """Add the items of `turns`. Reasoning and ids go back to their `origin` only; None: to nobody."""
+    items: list[bytes] = []
+    for turn in turns:
+        if isinstance(turn, UserBlock):
+            items.append(b'{"role":"user","content":%b}' % _content(turn.parts))
+        elif isinstance(turn, ResultBlock):
+            items.append(_result(turn))
+        else:
+            found, notice = assistant_items(turn, origin)
+            items.extend(found)
+            if notice is not None:
+                memo.notices.append(notice)
+    if items:
+        if memo.body:
+            memo.body += b","
+        memo.body += b",".join(items)
+    memo.turns += len(turns)
+
+
+def _head(asked: Asked) -> bytes:
+    """Everything up to the first turn: fields, tools, slots 1 and 2."""
+    request = asked.request
+    plain: dict[str, object] = {"model": asked.info.id, "stream": True, "store": False}
+    if asked.info.reasoning:  # models that do not reason refuse it
+        plain["include"] = ["reasoning.encrypted_content"]
+    fields = {**plain, **asked.fields}
+    if request.output is not None:
+        fields = merged(fields, {"text": {"format": _form(request.output)}})
+    if not request.tools:  # the service refuses them then
+        fields = {name: value for name, value in fields.items() if name not in _TOOL_FIELDS}
+    strict = request.extensions.get("strict_tools") is True
+    tools = b",".join(_tool(tool, strict) for tool in request.tools)
+    return b"".join(
+        (
+            canonical(fields)[:-1],
+            b',"tools":[%b]' % tools if tools else b"",
+            _slots(request, marked=asked.own_address and BREAKPOINTS in asked.info.traits),
+        )
+    )
+
+
+def _slots(request: ModelRequest, *, marked: bool) -> bytes:
+    """Slots 1 and 2 and the beginning of the input. `instructions` cannot be marked, a developer message can."""
+    slots = (request.system_stable, request.system_knowledge)
+    if not marked:
+        start = b',"instructions":%b' % quote(slots[0]) if slots[0] else b""
+        return b'%b,"input":[%b' % (start, b"".join(map(_developer, filter(None, slots[1:]))))
+    texts = [text for text in slots if text]
+    return b',"input":[%b' % b",".join([*map(_developer, texts[:-1]), *map(_marked, texts[-1:])])
+
+
+def _developer(text: str) -> bytes:
+    return b'{"role":"developer","content":%b}' % quote(text)
+
+
+def _marked(text: str) -> bytes:
+    part = b'{"type":"input_text","text":%b,"prompt_cache_breakpoint":{"mode":"explicit"}}' % quote(text)
+    return b'{"role":"developer","content":[%b]}' % part
+
+
+def _form(output: OutputSchema) -> dict[str, object]:
+    """`text.format`. A schema that strict mode would refuse is sent without it. Its keys keep their order, for the
+    model writes its answer in it."""
+    schema = well_formed_json(output.schema).encode()
+    strict = is_strict(msgspec.json.decode(schema))
+    return {"type": "json_schema", "name": output.name, "schema": msgspec.Raw(schema), "strict": strict}
+
+
+def _tool(tool: ToolSpec, strict: bool) -> bytes:
+    """The service's default is strict, so `strict` always stands there; true only for a schema that fits."""
+    strict = strict and is_strict(msgspec.json.decode(tool.parameters))
+    return b'{"type":"function","name":%b,"description":%b,"parameters":%b,"strict":%b}' % (
+        quote(wire_name(tool.name)),
+        quote(tool.description),
+        canonical_text(tool.parameters),
+        b"true" if strict else b"false",
+    )
+
+
+def _result(block: ResultBlock) -> bytes:
+    return b'{"type":"function_call_output","call_id":%b,"output":%b}' % (
+        quote(wire_id(block.call_id)),
+        _content(block.parts),
+    )
+
+
+def _content(parts: Sequence[Part]) -> bytes:
+    """A text where there is nothing else, a list of parts otherwise."""
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    if len(texts) == len(parts):
+        return quote("\n".join(texts))
+    return b"[%b]" % b",".join(map(_part, parts))
+
+
+def _part(part: Part) -> bytes:
+    if isinstance(part, Text):
+        return b'{"type":"input_text","text":%b}' % quote(part.text)
+    if isinstance(part, Image):
+        return b'{"type":"input_image","image_url":%b}' % quote(part.url or _data_url(part))
+    name = quote(part.name or "file")
+    return b'{"type":"input_file","filename":%b,"file_data":%b}' % (name, quote(_data_url(part)))
+
+
+def _data_url(part: Image | File) -> str:
+    return f"data:{part.media_type};base64,{part.data}"

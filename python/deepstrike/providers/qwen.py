@@ -1,0 +1,81 @@
+"""Qwen, by the OpenAI-compatible address of Alibaba's Model Studio (DashScope)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepstrike.errors import RateLimited
+from deepstrike.providers.dialects.chat.dialect import ChatDialect, Replay
+from deepstrike.providers.extensions import COMPATIBLE_FIELDS, FLAG, NUMBER, WHOLE
+from deepstrike.providers.faults import Words
+from deepstrike.providers.profile import Profile
+from deepstrike.providers.service import ServiceProvider
+from deepstrike.providers.tables.qwen import ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deepstrike.providers.retry import RetryConfig
+    from deepstrike.providers.transport.base import Timeouts
+    from deepstrike.providers.transport.breaker import CircuitBreaker
+
+QWEN = Profile(
+    name="qwen",
+    base_url="https://dashscope.aliyuncs.com/compatible-mode/v1",
+    key_variable="DASHSCOPE_API_KEY",
+    url_variable="DASHSCOPE_BASE_URL",
+    dialect=ChatDialect(
+        reasoning_limit_field="max_tokens",
+        empty_content=True,
+        files=False,
+        forced_calls=False,
+        structured=False,
+        # Reasoning that goes back is ignored unless the model was told to keep it.
+        replay=Replay("reasoning_content", "all", asked_by="preserve_thinking"),
+    ),
+    fields={
+        **COMPATIBLE_FIELDS,
+        "enable_thinking": FLAG,
+        "thinking_budget": WHOLE,
+        "preserve_thinking": FLAG,
+        "enable_search": FLAG,
+        "top_k": WHOLE,
+        "repetition_penalty": NUMBER,
+    },
+    models=ROWS,
+    words=Words(codes={"limit_requests": RateLimited}),
+)
+
+
+class QwenProvider(ServiceProvider):
+    """Streams chat completions from Alibaba's Model Studio.
+
+    `api_key` defaults to `DASHSCOPE_API_KEY`, `base_url` to `DASHSCOPE_BASE_URL`, else to the mainland address; keys
+    are regional, so one of another region needs its `base_url`
+    (`https://dashscope-intl.aliyuncs.com/compatible-mode/v1`). Whether a model of the table thinks is always said
+    (`enable_thinking`). The rest is as in `OpenAIProvider`.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        model: str = "qwen3.7-plus",
+        *,
+        base_url: str | None = None,
+        retry_config: RetryConfig | None = None,
+        circuit_breaker: CircuitBreaker | None = None,
+        timeouts: Timeouts | None = None,
+        headers: Mapping[str, str] | None = None,
+        max_concurrency: int | None = None,
+    ) -> None:
+        super().__init__(
+            QWEN,
+            api_key=api_key,
+            model=model,
+            base_url=base_url,
+            retry_config=retry_config,
+            circuit_breaker=circuit_breaker,
+            timeouts=timeouts,
+            headers=headers,
+            max_concurrency=max_concurrency,
+        )

@@ -1,0 +1,247 @@
+"""A model that answers as it did in a recorded session."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from deepstrike.errors import ConfigError, ProviderError, UnknownSession
+from deepstrike.providers.base import (
+    Artefact,
+    Finish,
+    ModelEvent,
+    ModelInfo,
+    ModelRequest,
+    Provider,
+    Source,
+    ToolCall,
+)
+from deepstrike.replay.differences import differences
+from deepstrike.replay.retrace import Retrace
+from deepstrike.stream import TextDelta, ThinkingDelta
+from deepstrike.wire.event import Failed, Replied, Started
+from deepstrike.wire.message import (
+    AssistantBlock,
+    CallBlock,
+    HeadBlock,
+    Opaque,
+    RecordedCall,
+    ResultBlock,
+    Text,
+    Thinking,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from deepstrike.sessions.base import SessionLog
+    from deepstrike.wire.event import AnyEvent
+    from deepstrike.wire.input import Fault
+    from deepstrike.wire.message import Block, RecordedPart, Turn
+
+_PIECE = re.compile(r".{1,24}(?:\s+|$)|.{1,24}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the model answered at record `seq`, or why it failed (both, where it broke off)."""
+
+    seq: int
+    reply: Replied | None
+    fault: Fault | None
+
+
+class ReplayProvider(Provider):
+    """Answers the n-th request with the n-th reply of a recorded session; needs no key and no network.
+
+    `records` are the lines of a session log, as `SessionLog.read` gives them or `deepstrike sessions export` writes
+    them; `from_log` reads them. Text and thinking come in pieces of a few words (the log does not hold the pieces of
+    the day), then calls and artefacts in their order, usage and finish as recorded. Failures are raised again as the
+    error class of their code. Model, price, window and dialect are those of the recording, so a run of the same goal
+    with the same options and tools makes the same records but for their times and the session id.
+
+    Each request must be the one that was recorded: system text, memory, tools, goal, and all that was said and came
+    back since; call ids may differ. `strict=False` answers without looking. `requests` holds every request as it came,
+    `remaining` says how many replies are left. Safe for several loops and threads: each call takes the next reply.
+
+    Calls fail with a `ProviderError` whose code is `replay_mismatch` (it names the first difference and the turn),
+    `replay_exhausted` (there are no more replies) or `replay_interrupted` (the recorded reply was stopped here by its
+    caller). Building one raises `ConfigError` for what are no records, `CorruptLog` for a log that does not fold,
+    `SessionError` for one that a newer version wrote.
+    """
+
+    def __init__(self, records: Sequence[bytes], *, strict: bool = True) -> None:
+        trace = Retrace(_lines(records))
+        events = [None if record is None else record.event for record in trace.records]
+        started = next((event for event in events if isinstance(event, Started)), None)
+        if started is None:
+            raise ConfigError("the records hold no goal: give all lines of a session's log, from its first one on")
+        limits, model = started.config.limits, started.config.model
+        self.dialect = next((event.dialect for event in events if isinstance(event, Replied)), "")
+        self.info = ModelInfo(model.id, window=limits.window, max_output=limits.reserve, price=model.price)
+        self.requests: list[ModelRequest] = []
+        self._answers = tuple(_answers(events))
+        self._answered = 0
+        self._trace = trace if strict else None
+        self._lock = threading.Lock()
+
+    @classmethod
+    async def from_log(cls, log: SessionLog, session_id: str, *, strict: bool = True) -> ReplayProvider:
+        """One that answers from the session `session_id` of `log`. Raises `UnknownSession` too."""
+        records = await log.read(session_id)
+        if not records:
+            raise UnknownSession(f"there is no session {session_id!r} in this log; sessions() lists those there are")
+        return cls(records, strict=strict)
+
+    @property
+    def remaining(self) -> int:
+        """How many recorded replies, failed calls included, were not asked for yet."""
+        return len(self._answers) - self._answered
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Yield the next recorded reply."""
+        answer, mismatch = self._next(request)
+        if mismatch:
+            raise ProviderError(
+                f"request {len(self.requests)} is not the one that was recorded: {mismatch}. Record the session again, "
+                "or use ReplayProvider(…, strict=False)",
+                code="replay_mismatch",
+            )
+        if answer.reply is not None:
+            for event in self._events(answer.reply):
+                yield event
+        if answer.fault is not None:
+            raise _error(answer.fault)
+        if answer.reply is None or not answer.reply.complete:
+            raise ProviderError("the recorded reply was stopped here by its caller", code="replay_interrupted")
+
+    def _next(self, request: ModelRequest) -> tuple[_Answer, str]:
+        """The answer whose turn it is, and in what the request is not the recorded one ("" if it is)."""
+        with self._lock:
+            self.requests.append(request)
+            if self._answered == len(self._answers):
+                raise ProviderError(
+                    f"the recorded session has {self._answered} replies and this is request {len(self.requests)}: the "
+                    "run goes on where the recorded one ended",
+                    code="replay_exhausted",
+                )
+            answer = self._answers[self._answered]
+            self._answered += 1
+            if self._trace is None:
+                return answer, ""
+            while self._trace.at < answer.seq:
+                self._trace.step()
+            kernel = self._trace.kernel
+            return answer, _mismatch(request, kernel.blocks(kernel.epoch, 0))
+
+    def _events(self, reply: Replied) -> Iterator[ModelEvent]:
+        yield from reply.notices
+        if (reply.dialect, reply.model, reply.price) != (self.dialect, self.info.id, None):
+            yield Source(reply.dialect, reply.model, reply.price)
+        for part in reply.parts:
+            yield from _spoken(part)
+        if not reply.estimated:
+            yield reply.usage
+        if not reply.complete:
+            return
+        if reply.finish == "length" and any(isinstance(part, RecordedCall) for part in reply.parts):
+            # Under this reason the host drops the call that came last as cut: it was dropped before it was recorded.
+            yield ToolCall("", "cut", "")
+        yield Finish(reply.finish)
+
+
+def _lines(records: Sequence[bytes]) -> list[bytes]:
+    given: object = records
+    if isinstance(given, str | bytes) or not all(isinstance(line, bytes) for line in records):
+        raise ConfigError(
+            "records must be the lines of a session log as bytes: await log.read(session_id), or "
+            "Path('session.jsonl').read_bytes().splitlines()"
+        )
+    return list(records)
+
+
+def _answers(events: Sequence[AnyEvent | None]) -> Iterator[_Answer]:
+    """One for each call of the model."""
+    for seq, event in enumerate(events):
+        if isinstance(event, Replied):
+            yield _Answer(seq, event, _fault_of(event, events[seq + 1] if seq + 1 < len(events) else None))
+        elif isinstance(event, Failed) and _fault_of(events[seq - 1], event) is None:
+            yield _Answer(seq, None, event.fault)
+
+
+def _fault_of(event: AnyEvent | None, behind: AnyEvent | None) -> Fault | None:
+    """Why a reply broke off, which stands directly behind it."""
+    if isinstance(event, Replied) and isinstance(behind, Failed) and event.effect == behind.effect:
+        return behind.fault
+    return None
+
+
+def _spoken(part: RecordedPart) -> Iterator[ModelEvent]:
+    match part:
+        case Text():
+            yield from map(TextDelta, _PIECE.findall(part.text))
+        case Thinking():
+            yield from map(ThinkingDelta, _PIECE.findall(part.text))
+        case Opaque():
+            yield Artefact(part.dialect, part.text)
+        case RecordedCall():
+            yield ToolCall(part.id if part.wire_id is None else part.wire_id, part.name, part.args_text)
+
+
+def _error(fault: Fault) -> ProviderError:
+    """The failure of the day as the class that its code belongs to."""
+    classes: list[type[ProviderError]] = [ProviderError, *ProviderError.__subclasses__()]
+    kind = next((kind for kind in classes if kind.default_code == fault.code), ProviderError)
+    return kind(fault.message, code=fault.code, retryable=fault.retryable)
+
+
+def _mismatch(request: ModelRequest, prompt: Sequence[Block]) -> str:
+    """The first thing in which a request is not the recorded one; "" if it is."""
+    head = prompt[0]
+    asked = HeadBlock(request.system_stable, request.system_knowledge, request.tools)
+    if head != asked:
+        return _told(head, asked)
+    for index, (turn, recorded) in enumerate(zip(request.turns, prompt[1:], strict=False)):
+        if turn != recorded and _bare(turn) != _bare(recorded):
+            return f"{_name(recorded, index)}: {_told(_bare(recorded), _bare(turn))}"
+    if len(request.turns) != len(prompt) - 1:
+        return f"it has {len(request.turns)} turns, recorded were {len(prompt) - 1}"
+    return ""
+
+
+def _told(recorded: Block, asked: Block) -> str:
+    first = next(iter(differences(_by_name(recorded), _by_name(asked))), None)
+    if first is None:
+        return "the tools stand in another order"
+    return f"{first.path} is {first.right or 'missing'}, recorded was {first.left or 'nothing'}"
+
+
+def _by_name(block: Block) -> object:
+    """The head with its tools under their names; other blocks as they are."""
+    if not isinstance(block, HeadBlock):
+        return block
+    tools = {tool.name: tool for tool in block.tools}
+    return {"system prompt": block.system_stable, "memory": block.system_knowledge, "tools": tools}
+
+
+def _bare(turn: Turn | Block) -> Block:
+    """A turn without the ids of its calls: a wire id differs from one recording to the next."""
+    if isinstance(turn, ResultBlock):
+        return replace(turn, call_id="")
+    if isinstance(turn, AssistantBlock):
+        return replace(
+            turn, parts=tuple(replace(part, id="") if isinstance(part, CallBlock) else part for part in turn.parts)
+        )
+    return turn
+
+
+def _name(turn: Block, index: int) -> str:
+    if isinstance(turn, ResultBlock):
+        return f"the result of {turn.name} (turns[{index}])"
+    if isinstance(turn, AssistantBlock):
+        return f"what the model said (turns[{index}])"
+    return "the goal" if index == 0 else f"the user's side (turns[{index}])"

@@ -1,0 +1,1 @@
+"""Model rows of the vendors, each with its sources and date."""

@@ -1,0 +1,74 @@
+"""Reading, writing and flushing files, the same on every system."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+if sys.platform == "darwin":
+    import fcntl
+
+if sys.platform == "win32":
+    BINARY: Final = os.O_BINARY
+else:
+    BINARY: Final = 0
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_AT_ONCE: Final = 1 << 26
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of `data`, however many writes that takes. Raises `OSError` having written any part of it."""
+    written = os.write(descriptor, data)
+    while written < len(data):
+        more = os.write(descriptor, memoryview(data)[written : written + _AT_ONCE])
+        if more == 0:
+            raise OSError(f"the system took {written} of {len(data)} bytes")
+        written += more
+
+
+def read_at(descriptor: int, at: int, size: int) -> bytes:
+    """Up to `size` bytes from offset `at`, fewer only where the file ends. Moves the descriptor's place."""
+    os.lseek(descriptor, at, os.SEEK_SET)
+    pieces: list[bytes] = []
+    while size > 0 and (piece := os.read(descriptor, min(size, _AT_ONCE))):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def flush(descriptor: int) -> None:
+    """Have the disk hold what was written. Raises `OSError`; afterwards it is unknown what the disk holds."""
+    if sys.platform == "darwin":
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # plain fsync leaves it in the drive's own cache
+    elif sys.platform == "win32":
+        os.fsync(descriptor)
+    else:
+        os.fdatasync(descriptor)
+
+
+def flush_folder(path: Path) -> None:
+    """Have the disk hold the names in a folder."""
+    if sys.platform != "win32":
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder that only its user can enter, and those above it; one that is there stays as it is."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is there."""
+    with suppress(FileNotFoundError):
+        path.unlink()

@@ -1,0 +1,332 @@
+"""A session log in one SQLite file, with a lock of the system for each session that a run is live on."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import sys
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakSet, finalize
+
+from deepstrike.errors import ConfigError, SessionBusy, SessionError
+from deepstrike.sessions import rows
+from deepstrike.sessions.blob import blob_ref, blob_shelf, is_ref, shelf_of
+from deepstrike.sessions.database import Database
+from deepstrike.sessions.disk import make_folder
+from deepstrike.sessions.durability import Durability, flushes
+from deepstrike.sessions.lane import in_thread
+from deepstrike.sessions.lock import SessionLock
+from deepstrike.sessions.names import file_stem
+from deepstrike.sessions.refusals import (
+    damaged,
+    damaged_blob,
+    failed,
+    live,
+    not_the_owner,
+    other_seq,
+    unknown_blob,
+    unknown_session,
+)
+from deepstrike.sessions.verify import LogReport, report_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
+
+_logger = logging.getLogger("deepstrike")
+
+SMALL: Final = 1 << 18
+"""A batch of at most so many bytes is handed to the operating system where the caller is."""
+SETTLE_BYTES: Final = 1 << 23
+"""After about so much was written, the write-ahead log is moved to its place."""
+_PAGES: Final = 4096
+_LONGEST: Final = (1 << 31) - 1
+"""More than SQLite keeps in one value."""
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """A session in the hands of an owner in this process. `tail` is None until its first record."""
+
+    session_id: str
+    owner: str
+    lock: SessionLock
+    tail: rows.Tail | None
+    appended: bool = False
+
+    @property
+    def next_seq(self) -> int:
+        return 0 if self.tail is None else self.tail.next_seq
+
+
+class SqliteSessionLog:
+    """Keeps all sessions in the SQLite file `path`, which is made with the first session.
+
+    `durability="os"`: an append has been handed to the operating system when it returns, so it outlives this process,
+    killed or not; a power cut may take the last of them and leaves a whole log. `"disk"`: it has been flushed to the
+    disk as well, in a thread, so it outlives a power cut.
+
+    While a run is live its session is locked (`flock`, on a file in the folder `<path>-locks`): a second owner in any
+    process is refused, a crashed one's lock is free at once. Anybody may read meanwhile. A batch is one transaction, so
+    there is no torn tail; damage is found by the checksums when records are read, and is `CorruptLog`. The files are
+    readable by their user alone. Bytes of deleted sessions are overwritten. After a fork the child has no session: its
+    parent's stay the parent's. Keep the file on a local disk.
+
+    Raises `ConfigError` where `path` is a folder or no path, or `durability` another word, `SessionError` with code
+    `disk_full`, `log_busy` (another program has kept the file locked for 10 s), `log_io`, `no_lock` or `newer_format`.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_closing",
+        "_flushed",
+        "_guard",
+        "_held",
+        "_locks",
+        "_path",
+        "_reader",
+        "_tokens",
+        "_unsettled",
+        "_writer",
+    )
+
+    def __init__(self, path: str | os.PathLike[str], *, durability: Durability = "os") -> None:
+        if os.fspath(path) in ("", ":memory:"):
+            raise ConfigError(f"path={os.fspath(path)!r} names no file: give one, or use InMemorySessionLog")
+        self._path = Path(os.path.abspath(path))  # a later chdir must not move it
+        if self._path.is_dir():
+            raise ConfigError(f"path={os.fspath(path)!r} is a folder: name a file in it, or use FileSessionLog")
+        self._flushed = flushes(durability)
+        self._locks = self._path.with_name(f"{self._path.name}-locks")
+        self._writer = Database(self._path, flushed=self._flushed)
+        self._reader = Database(self._path, flushed=self._flushed)
+        self._guard = Lock()
+        self._held: dict[str, _Held] = {}
+        self._tokens = count(1)
+        self._unsettled = 0
+        self._closing = finalize(self, _close, self._reader, self._writer)
+        _logs.add(self)
+
+    def with_durability(self, durability: Durability) -> SqliteSessionLog:
+        """The same file, appended to with another durability from now on. Raises `ConfigError` for another word."""
+        return SqliteSessionLog(self._path, durability=durability)
+
+    async def acquire(self, session_id: str) -> str:
+        """See `SessionLog.acquire`. Raises `CorruptLog` where the end of the session is damaged."""
+        lock = await in_thread(partial(self._lock, session_id), SessionLock.release)
+        try:
+            tail = await self._writer.run(lambda connection: rows.tail_of(connection, session_id))
+        except BaseException:
+            lock.release()
+            raise
+        with self._guard:
+            owner = f"owner-{os.getpid()}-{next(self._tokens)}"
+            self._held[session_id] = _Held(session_id, owner, lock, tail)
+            return owner
+
+    async def release(self, session_id: str, owner: str) -> None:
+        """See `SessionLog.release`. Notes where the session ends; where that fails there is a warning, no more."""
+        held = self._held.get(session_id)
+        if held is None or held.owner != owner:
+            return
+        try:
+            if held.appended:
+                await self._writer.run(partial(self._seal, held))
+        except SessionError:
+            _logger.warning("session %r: where it ends could not be noted", session_id, exc_info=True)
+        finally:
+            self._give_back(held)
+
+    async def append(self, session_id: str, records: Sequence[bytes], expected_seq: int, *, owner: str) -> int:
+        """See `SessionLog.append`. An empty batch writes nothing and returns the last seq."""
+        held = self._held.get(session_id)
+        if held is None or held.owner != owner:
+            raise not_the_owner(session_id, owner)
+        size = sum(map(len, records))
+        if size <= SMALL and held.tail is not None and not self._flushed:
+            connection = self._writer.enter()
+            if connection is not None:
+                try:
+                    return self._append(connection, held, records, expected_seq)
+                except (sqlite3.Error, UnicodeError):
+                    pass  # another process writes, or there is no room: a thread waits, or finds out
+                finally:
+                    self._writer.lane.leave()
+                    self._count(size)
+        batch = tuple(records)
+        return await self._writer.run(lambda connection: self._append(connection, held, batch, expected_seq))
+
+    async def read(self, session_id: str, from_seq: int = 0) -> list[bytes]:
+        """See `SessionLog.read`. A `from_seq` below 0 counts as 0. It waits for an append of this object."""
+        if session_id in self._held:
+            await self._writer.lane.passed()
+        first = max(from_seq, 0)
+        found = await self._look(None, lambda connection: rows.records_from(connection, session_id, first))
+        if found is not None and found.damage is not None:
+            raise damaged(session_id, found.damage.index, found.damage.reason, str(self._path))
+        return [] if found is None else found.records
+
+    async def latest_seq(self, session_id: str) -> int:
+        """See `SessionLog.latest_seq`."""
+        held = self._held.get(session_id)
+        if held is None:
+            tail = await self._look(None, lambda connection: rows.tail_of(connection, session_id))
+            return -1 if tail is None else tail.next_seq - 1
+        await self._writer.lane.passed()
+        return held.next_seq - 1
+
+    async def sessions(self) -> list[str]:
+        """See `SessionLog.sessions`. Raises `CorruptLog` where the list is damaged."""
+        return await self._look([], rows.session_ids)
+
+    async def delete(self, session_id: str) -> None:
+        """See `SessionLog.delete`. The session's bytes are overwritten, in the write-ahead log too."""
+        lock = await in_thread(partial(self._lock_to_delete, session_id), SessionLock.release)
+        try:
+            await self._writer.run(lambda connection: self._delete(connection, session_id))
+        finally:
+            lock.release()
+
+    async def verify(self, session_id: str) -> LogReport:
+        """Read the whole session and every blob that it names. Changes nothing. Raises `UnknownSession`."""
+        found = await self._look(None, lambda connection: rows.records_from(connection, session_id, 0))
+        if found is None:
+            raise unknown_session(session_id)
+        damage = None
+        if found.damage is not None:
+            damage = damaged(session_id, found.damage.index, found.damage.reason, str(self._path)).message
+        return await report_on(self, session_id, found.records, damage=damage)
+
+    async def put_blob(self, session_id: str, data: bytes) -> str:
+        """See `SessionLog.put_blob`. The same bytes are kept once in a session."""
+        kept = bytes(data)
+        return await self._writer.run(lambda connection: _put_blob(connection, session_id, kept))
+
+    async def get_blob(self, ref: str, offset: int = 0, length: int | None = None) -> bytes:
+        """See `SessionLog.get_blob`. An `offset` or `length` below 0 counts as 0. Raises `CorruptLog` on damage, which
+        is looked for where the whole is read.
+        """
+        found = None
+        if is_ref(ref):
+            found = await self._look(None, lambda connection: _get_blob(connection, ref, max(offset, 0), length))
+        if found is None:
+            raise unknown_blob(ref)
+        return found
+
+    def close(self) -> None:
+        """Close the file; it opens again when it is needed. What is collected or left at the end is closed so too.
+
+        Blocks, at most for a second where somebody still works with it: then it stays open.
+        """
+        _close(self._reader, self._writer)
+
+    # What follows blocks; it runs in threads of the lanes, or where it is short.
+
+    async def _look(self, nothing: T, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do `work` with the connection for reading; where there is no file, give `nothing` and make none."""
+        if not self._path.exists():
+            return nothing
+        return await self._reader.run(work)
+
+    def _lock(self, session_id: str) -> SessionLock:
+        try:
+            make_folder(self._locks)
+        except OSError as error:
+            raise failed("making the folder", self._locks, error) from error
+        return SessionLock.take(self._locks / f"{file_stem(session_id)}.lock", session_id)
+
+    def _lock_to_delete(self, session_id: str) -> SessionLock:
+        if not self._path.exists():
+            raise unknown_session(session_id)
+        try:
+            return self._lock(session_id)
+        except SessionBusy:
+            raise live(session_id) from None
+
+    def _give_back(self, held: _Held) -> None:
+        with self._guard:
+            if self._held.get(held.session_id) is not held:
+                return
+            del self._held[held.session_id]
+        held.lock.release()
+
+    def _append(self, connection: sqlite3.Connection, held: _Held, records: Sequence[bytes], expected_seq: int) -> int:
+        if self._held.get(held.session_id) is not held:  # given back while this waited
+            raise not_the_owner(held.session_id, held.owner)
+        if expected_seq != held.next_seq:
+            raise other_seq(held.session_id, expected_seq, held.next_seq)
+        if records:
+            held.appended = True
+            if held.tail is None:
+                held.tail = rows.begin(connection, held.session_id, records)
+            else:
+                held.tail = rows.append(connection, held.session_id, held.tail, records)
+        return held.next_seq - 1
+
+    def _seal(self, held: _Held, connection: sqlite3.Connection) -> None:
+        if held.tail is not None:
+            rows.seal(connection, held.tail)
+
+    def _count(self, size: int) -> None:
+        self._unsettled += size + _PAGES
+        if self._unsettled >= SETTLE_BYTES:
+            self._unsettled = 0
+            self._writer.lane.post(self._writer.settle)
+
+    def _delete(self, connection: sqlite3.Connection, session_id: str) -> None:
+        if not rows.remove(connection, session_id, blob_shelf(session_id)):
+            raise unknown_session(session_id)
+        # The write-ahead log still has the pages as they were.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def _after_fork(self) -> None:
+        """In a forked child: close the copies of the parent's locks, which stay the parent's."""
+        for held in self._held.values():
+            held.lock.drop()
+        self._guard = Lock()
+        self._held = {}
+
+
+def _put_blob(connection: sqlite3.Connection, session_id: str, data: bytes) -> str:
+    ref = blob_ref(blob_shelf(session_id), data)
+    connection.execute("INSERT INTO blobs VALUES (?, ?) ON CONFLICT (ref) DO NOTHING", (ref, data))
+    return ref
+
+
+def _get_blob(connection: sqlite3.Connection, ref: str, start: int, length: int | None) -> bytes | None:
+    whole = start == 0 and length is None
+    if whole:
+        found = connection.execute("SELECT data FROM blobs WHERE ref = ?", (ref,)).fetchall()
+    else:
+        span = (start + 1, _LONGEST if length is None else max(length, 0), ref)
+        found = connection.execute("SELECT substr(data, ?, ?) FROM blobs WHERE ref = ?", span).fetchall()
+    if not found:
+        return None
+    data: bytes | None = found[0][0]
+    if whole and (type(data) is not bytes or blob_ref(shelf_of(ref), data) != ref):
+        raise damaged_blob(ref)
+    return data or b""  # no bytes at all come as NULL
+
+
+def _close(*databases: Database) -> None:
+    for database in databases:
+        database.close_at_exit()
+
+
+_logs: WeakSet[SqliteSessionLog] = WeakSet()
+
+
+def _leave_the_parents_sessions() -> None:
+    for log in _logs:
+        log._after_fork()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_leave_the_parents_sessions)

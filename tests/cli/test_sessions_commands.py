@@ -1,0 +1,421 @@
+"""The commands on kept sessions, as their users see them: real processes on a log that this process has written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import deepstrike
+from deepstrike import LocalExecutionPlane, RunFailed, RuntimeOptions, RuntimeRunner, SessionLog, Suspend, tool
+from deepstrike.cli.shapes import masked
+from deepstrike.providers.base import Finish, ToolCall
+from deepstrike.providers.replayed import ReplayProvider
+from deepstrike.providers.scripted import Reply, ScriptedProvider
+from deepstrike.sessions.file import FileSessionLog
+from deepstrike.sessions.sqlite import SqliteSessionLog
+from deepstrike.stream import TextDelta
+from deepstrike.wire.message import Usage
+
+TOOLS = '''
+from deepstrike import Suspend, tool
+
+@tool
+def add(x: int, y: int) -> int:
+    """Add two numbers."""
+    return x + y
+
+@tool
+async def approve(what: str):
+    """Ask first."""
+    answer = yield Suspend({"approve": what})
+    yield f"answered {answer}"
+'''
+KEY = "sk-proj-0123456789abcdefghijABCDEFGHIJ"
+NASTY = "\x1b[31mred\x1b]0;title\x07 \x9b2J \u202eevil\u2066 \u2028line \x7f"
+
+
+@tool
+def add(x: int, y: int) -> int:
+    """Add two numbers."""
+    return x + y
+
+
+@tool
+async def approve(what: str):  # type: ignore[no-untyped-def]  # as a user writes it
+    """Ask first."""
+    answer = yield Suspend({"approve": what})
+    yield f"answered {answer}"
+
+
+SUM: Reply = [ToolCall("c1", "add", '{"x": 17, "y": 28}'), Usage(20, 5), Finish("tool_calls")]
+DONE: Reply = [TextDelta("It is 45."), Usage(30, 4), Finish("stop")]
+ASK: Reply = [ToolCall("c1", "approve", '{"what": "pizza"}'), Finish("tool_calls")]
+
+
+def keep(log: SessionLog, session_id: str, *replies: Reply, goal: str = "What is 17 + 28?") -> None:
+    """Run a goal of a session to whatever end."""
+    plane = LocalExecutionPlane().register(add, approve)
+    runner = RuntimeRunner(
+        RuntimeOptions(provider=ScriptedProvider(replies), session_log=log, execution_plane=plane, max_turns=5)
+    )
+    with suppress(RunFailed):
+        runner.run_sync(goal, session_id=session_id)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A working directory with tools and, as the default place, two sessions that part and one that waits."""
+    (tmp_path / "my_tools.py").write_text(TOOLS)
+    log = SqliteSessionLog(tmp_path / "home" / "sessions.db")
+    keep(log, "sums", SUM, DONE)
+    keep(log, "other", SUM, "It is 46.")
+    keep(log, "order", ASK)
+    return tmp_path
+
+
+def sessions_at(home: Path) -> SqliteSessionLog:
+    return SqliteSessionLog(home / "home" / "sessions.db")
+
+
+def command(home: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """A command in a pipe; a warning of Python's would be an error."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("OPENAI_") and not name.endswith("_API_KEY")
+    }
+    environment = {
+        **kept,
+        "PYTHONPATH": str(Path(deepstrike.__file__).parents[1]),
+        "DEEPSTRIKE_HOME": str(home / "home"),
+        "PYTHONIOENCODING": "utf-8",
+    }
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "deepstrike.cli", *arguments],
+        cwd=home,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+def test_given_kept_sessions_when_listed_then_each_says_how_it_stands(home: Path) -> None:
+    done = command(home, "sessions", "list")
+    as_json = command(home, "sessions", "list", "--json")
+
+    assert [line.split()[:2] for line in done.stdout.splitlines()] == [
+        ["sums", "completed"],
+        ["other", "completed"],
+        ["order", "suspended"],
+    ]
+    rows = [json.loads(line) for line in as_json.stdout.splitlines()]
+    assert [(row["session"], row["records"], row["status"], row["pending"], row["goal"]) for row in rows] == [
+        ("sums", 7, "completed", 0, "What is 17 + 28?"),
+        ("other", 7, "completed", 0, "What is 17 + 28?"),
+        ("order", 5, "suspended", 1, "What is 17 + 28?"),
+    ]
+    assert (done.returncode, done.stderr, as_json.returncode) == (0, "", 0)
+
+
+def test_given_a_session_when_shown_then_its_goal_calls_results_and_end_are_there(home: Path) -> None:
+    done = command(home, "sessions", "show", "sums")
+
+    assert done.returncode == 0
+    shown = re.sub(r"(just now|\d+ s ago)|\d+\.\d\d s", "TIME", done.stdout)
+    assert shown == (
+        "session sums · 1 goal · 2 turns\n"
+        "\n"
+        "goal      What is 17 + 28?\n"
+        "          TIME · scripted · 2 tools\n"
+        "turn 1   20 tokens in, 5 out\n"
+        '        → add({"x": 17, "y": 28})\n'
+        "        ← 45\n"
+        "turn 2   30 tokens in, 4 out\n"
+        "        It is 45.\n"
+        "completed · 2 turns · 59 tokens · TIME\n"
+    )
+
+
+def test_given_a_session_that_waits_when_shown_and_answered_then_it_goes_on(home: Path) -> None:
+    shown = command(home, "sessions", "show", "order")
+    asked = r'^\? (\S+)  suspension of approve\(what="pizza"\): \{"approve": "pizza"\}$'
+    waiting = re.search(asked, shown.stdout, re.MULTILINE)
+    assert waiting is not None
+    assert shown.stdout.endswith("answer with: deepstrike resume order --answer ID=VALUE\n")
+
+    arguments = ("--model", "demo", "--tools", "my_tools:approve", "--tools", "my_tools:add")
+    wrong = command(home, "resume", "order", "--answer", "nope=1", *arguments)
+    malformed = command(home, "resume", "order", "--answer", "nope", *arguments)
+    unanswered = command(home, "resume", "order", *arguments)
+    done = command(home, "resume", "order", "--answer", f"{waiting[1]}=true", *arguments)
+
+    assert (wrong.returncode, malformed.returncode, unanswered.returncode, done.returncode) == (2, 2, 6, 0)
+    assert f"Open requests: '{waiting[1]}'" in wrong.stderr
+    assert "--answer takes ID=VALUE" in malformed.stderr
+    assert "suspension of approve" in unanswered.stderr
+    assert "← answered True\n" in done.stderr
+    assert command(home, "replay", "order").returncode == 0
+
+
+def test_given_a_named_session_when_goals_are_run_then_it_is_kept_and_continued(home: Path) -> None:
+    first = command(home, "run", "What is 1 + 2?", "--model", "demo", "--tools", "my_tools:add", "--session", "mine")
+    goal = "What is 2 + 3?\n"
+    second = command(home, "chat", "--model", "demo", "--tools", "my_tools:add", "--session", "mine", stdin=goal)
+    nameless = command(home, "run", "What is 1 + 2?", "--model", "demo", "--tools", "my_tools:add")
+
+    assert (first.returncode, second.returncode, nameless.returncode) == (0, 0, 0)
+    assert asyncio.run(sessions_at(home).sessions()) == ["sums", "other", "order", "mine"]
+    assert command(home, "sessions", "show", "mine").stdout.startswith("session mine · 2 goals · 4 turns\n")
+
+
+def test_given_another_log_when_named_then_it_is_used(home: Path) -> None:
+    kept = command(home, "run", "hello", "--model", "demo", "--log", "logs", "--session", "../a b")
+    listed = command(home, "sessions", "list", "--log", "logs")
+
+    assert (kept.returncode, listed.returncode) == (0, 0)
+    assert listed.stdout.startswith("../a b  completed")
+    assert asyncio.run(FileSessionLog(home / "logs").sessions()) == ["../a b"]
+
+    nameless = command(home, "run", "hello", "--model", "demo", "--log", "logs")
+
+    named = re.search(r"^session: ([0-9a-f]{16})$", nameless.stderr, re.MULTILINE)
+    assert named is not None
+    assert asyncio.run(FileSessionLog(home / "logs").sessions()) == ["../a b", named[1]]
+
+
+def test_given_two_sessions_when_compared_then_the_parting_is_shown_with_its_cause(home: Path) -> None:
+    differs = command(home, "sessions", "diff", "sums", "other")
+    same = command(home, "sessions", "diff", "sums", "sums")
+    as_json = command(home, "sessions", "diff", "sums", "other", "--json")
+
+    assert (differs.returncode, same.returncode, as_json.returncode) == (7, 0, 7)
+    assert differs.stdout.startswith(
+        "differs behind 1 turns that are the same, at record 5 and record 5 [reply]\n"
+        "cause: the same request, another reply of the model\n"
+        '  parts[0].text\n    - "It is 45."\n    + "It is 46."\n'
+    )
+    assert same.stdout == "the same: 2 turns\n"
+    told = json.loads(as_json.stdout)
+    assert (told["equal"], told["turns"], told["parting"]["kind"]) == (False, 1, "reply")
+
+
+def test_given_a_session_when_replayed_then_it_is_proved_the_same(home: Path) -> None:
+    done = command(home, "replay", "sums")
+    as_json = command(home, "replay", "sums", "--json")
+
+    assert (done.returncode, done.stdout) == (
+        0,
+        "the same: 7 of 7 records came out as recorded, 2 turns, 2 prompts with the recorded digest\n",
+    )
+    assert json.loads(as_json.stdout)["equal"] is True
+
+
+async def test_given_a_changed_session_when_replayed_then_record_and_cause_are_told(home: Path) -> None:
+    records = await sessions_at(home).read("sums")
+    changed = [line.replace(b'"text":"45"', b'"text":"54"') for line in records]
+    log = FileSessionLog(home / "changed")
+    owner = await log.acquire("sums")
+    await log.append("sums", changed, 0, owner=owner)
+    await log.release("sums", owner)
+
+    done = command(home, "replay", "sums", "--log", "changed")
+    shown = command(home, "sessions", "show", "sums", "--log", "changed")
+    verified = command(home, "sessions", "verify", "--log", "changed")
+
+    assert (done.returncode, shown.returncode, verified.returncode) == (7, 8, 8)
+    assert done.stdout.startswith(
+        "differs at record 5, behind 5 records that are the same\n"
+        "recorded replied, came out replied\n"
+        "cause: the prompt renders to other bytes"
+    )
+
+
+def test_given_a_session_when_exported_then_the_lines_replay_it(home: Path) -> None:
+    done = command(home, "sessions", "export", "sums")
+
+    lines = done.stdout.encode().splitlines()
+    assert (done.returncode, lines) == (0, asyncio.run(sessions_at(home).read("sums")))
+    plane = LocalExecutionPlane().register(add, approve)
+    runner = RuntimeRunner(RuntimeOptions(provider=ReplayProvider(lines), execution_plane=plane, max_turns=5))
+    assert runner.run_sync("What is 17 + 28?").text == "It is 45."
+
+
+def test_given_control_characters_and_keys_in_a_session_when_shown_then_neither_comes_through(home: Path) -> None:
+    keep(
+        sessions_at(home),
+        f"s{NASTY}",
+        [ToolCall("c", NASTY, json.dumps({"x": KEY + NASTY})), Finish("tool_calls")],
+        f"{NASTY} {KEY}",
+        goal=f"{NASTY} {KEY}",
+    )
+    name = f"s{NASTY}"
+
+    for arguments in (
+        ("list",),
+        ("list", "--json"),
+        ("show", name),
+        ("show", name, "--json"),
+        ("export", name),
+        ("verify", name),
+        ("diff", name, "sums"),
+    ):
+        done = command(home, "sessions", *arguments)
+        assert done.returncode in (0, 7), done.stderr
+        assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2066\u202e]", done.stdout + done.stderr) == []
+        assert KEY not in done.stdout + done.stderr
+    raw = command(home, "sessions", "export", name, "--raw")
+    assert KEY in raw.stdout
+    assert [json.loads(line) for line in raw.stdout.splitlines()] == [
+        json.loads(line) for line in asyncio.run(sessions_at(home).read(name))
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sessions", "show", "nope"),
+        ("sessions", "export", "nope"),
+        ("sessions", "verify", "nope"),
+        ("sessions", "diff", "sums", "nope"),
+        ("sessions", "delete", "--yes", "sums", "nope"),
+        ("replay", "nope"),
+        ("resume", "nope", "--model", "demo"),
+    ],
+)
+def test_given_an_unknown_session_when_asked_for_then_the_command_says_so(
+    home: Path, arguments: tuple[str, ...]
+) -> None:
+    done = command(home, *arguments)
+
+    assert (done.returncode, done.stdout) == (9, "")
+    assert "there is no session 'nope'" in done.stderr
+    assert asyncio.run(sessions_at(home).sessions()) == ["sums", "other", "order"]
+
+
+async def test_given_a_live_session_when_resumed_or_deleted_then_the_command_ends_at_once(home: Path) -> None:
+    log = sessions_at(home)
+    owner = await log.acquire("sums")
+
+    resumed = command(home, "resume", "sums", "--model", "demo")
+    run = command(home, "run", "more", "--model", "demo", "--session", "sums")
+    deleted = command(home, "sessions", "delete", "--yes", "sums")
+    shown = command(home, "sessions", "show", "sums")
+
+    assert (resumed.returncode, run.returncode, deleted.returncode, shown.returncode) == (11, 11, 11, 0)
+    await log.release("sums", owner)
+
+
+async def test_given_a_session_of_a_newer_version_when_read_then_the_format_is_named(home: Path) -> None:
+    records = await sessions_at(home).read("sums")
+    log = FileSessionLog(home / "newer")
+    owner = await log.acquire("sums")
+    await log.append("sums", [line.replace(b'"format":1', b'"format":2') for line in records], 0, owner=owner)
+    await log.release("sums", owner)
+
+    for arguments in (("sessions", "show", "sums"), ("replay", "sums")):
+        done = command(home, *arguments, "--log", "newer")
+        assert done.returncode == 10
+        assert "format 2" in done.stderr
+    assert "unreadable" in command(home, "sessions", "list", "--log", "newer").stdout
+
+
+def test_given_damage_when_read_then_the_record_is_named_and_the_others_are_listed(home: Path) -> None:
+    log = FileSessionLog(home / "logs")
+    keep(log, "good", "Fine.")
+    keep(log, "bad", SUM, "It is 45.")
+    path = next(path for path in (home / "logs").glob("bad*"))
+    data = path.read_bytes()
+    at = data.index(b'"judged"') + 2
+    path.write_bytes(data[:at] + b"X" + data[at + 1 :])
+
+    verified = command(home, "sessions", "verify", "--log", "logs")
+    listed = command(home, "sessions", "list", "--log", "logs")
+    shown = command(home, "sessions", "show", "bad", "--log", "logs")
+
+    assert (verified.returncode, listed.returncode, shown.returncode) == (8, 0, 8)
+    assert verified.stdout.startswith("✓ good: 3 records")
+    assert "✗ bad: 1 records" in verified.stdout
+    assert "record 2" in verified.stdout
+    assert [line.split()[:2] for line in listed.stdout.splitlines()] == [["good", "completed"], ["bad", "damaged"]]
+    assert "record 2" in shown.stderr
+    assert command(home, "sessions", "delete", "--yes", "bad", "--log", "logs").returncode == 0
+
+
+def test_given_a_session_without_an_intact_record_when_named_then_it_is_found_damaged_and_can_be_deleted(
+    home: Path,
+) -> None:
+    log = FileSessionLog(home / "logs")
+    keep(log, "bad", "Fine.")
+    path = next(path for path in (home / "logs").glob("bad*"))
+    data = path.read_bytes()
+    at = data.index(b'"started"') + 2
+    path.write_bytes(data[:at] + b"X" + data[at + 1 :])
+
+    verified = command(home, "sessions", "verify", "bad", "--log", "logs")
+    deleted = command(home, "sessions", "delete", "bad", "--yes", "--log", "logs")
+    gone = command(home, "sessions", "verify", "bad", "--log", "logs")
+
+    assert (verified.returncode, deleted.returncode, gone.returncode) == (8, 0, 9)
+    assert verified.stdout.startswith("✗ bad: 0 records, 0 bytes; record 0 of session 'bad'")
+
+
+def test_given_nobody_to_ask_when_deleting_then_yes_must_be_said(home: Path) -> None:
+    refused = command(home, "sessions", "delete", "other")
+    deleted = command(home, "sessions", "delete", "other", "order", "--yes")
+
+    assert (refused.returncode, deleted.returncode) == (2, 0)
+    assert "add --yes" in refused.stderr
+    assert asyncio.run(sessions_at(home).sessions()) == ["sums"]
+
+
+def test_given_no_sessions_when_listed_then_nothing_is_made(tmp_path: Path) -> None:
+    done = command(tmp_path, "sessions", "list")
+
+    assert (done.returncode, done.stdout, done.stderr, list(tmp_path.iterdir())) == (0, "", "", [])
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        KEY,
+        "sk-ant-api03-abcdefghijklmnop_QRSTUV-0123",
+        "sk-0123456789abcdef0123456789abcdef",
+        "AIza" + "a1-_b" * 7,
+        "gsk_" + "a1B2" * 6,
+        "xai-" + "a1B2" * 6,
+        "hf_" + "a1B2" * 6,
+        "ghp_" + "a1B2" * 9,
+        "github_pat_" + "a1B2_" * 8,
+        "AKIA" + "ABCD2345" * 2,
+        "xoxb-123456789012-abcdef",
+        "SG.abcdefghij0123456789.abcdefghij0123456789",
+        "eyJhbGciOiJIUzI1NiIsInR5.eyJzdWIiOiIxMjM0NTY3.SflKxwRJSMeKKF2QT4fw",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_given_a_vendors_key_when_masked_then_nothing_of_it_is_left(secret: str) -> None:
+    assert masked(f"key={secret}, and more") == "key=***, and more"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-ill",
+        "task-123456789012345678901234",
+        "Bearer of bad news",
+        "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+        "risk-averse-investors-0123456789abcdefghij",
+    ],
+)
+def test_given_ordinary_text_when_masked_then_it_stays(text: str) -> None:
+    assert masked(text) == text

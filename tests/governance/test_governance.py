@@ -1,0 +1,273 @@
+"""Policies: rules, limits, constraints, files, permission managers."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from deepstrike.errors import ConfigError
+from deepstrike.governance import (
+    Governance,
+    GovernanceVerdict,
+    Permission,
+    PermissionDecision,
+    PermissionManager,
+    PermissionMode,
+)
+from deepstrike.kernel import glob
+
+
+def kinds(governance: Governance, *tools: str) -> list[str]:
+    return [governance.evaluate(tool).kind for tool in tools]
+
+
+def test_given_the_documented_policy_when_evaluated_then_every_stage_has_its_say() -> None:
+    governance = Governance("allow")
+    governance.add_permission_rule("danger.*", "deny")
+    governance.block_tool("rm_rf")
+    governance.set_rate_limit("api_call", max_calls=1, window_ms=60_000)
+
+    assert kinds(governance, "danger.zone", "rm_rf", "search") == ["deny", "deny", "allow"]
+    assert governance.evaluate("api_call", now_ms=1_000, consume=True).kind == "allow"
+    assert governance.evaluate("api_call", now_ms=2_000) == GovernanceVerdict(
+        "rate_limited",
+        "rate_limit",
+        "rate api_call 1/60000 ms",
+        "more than 1 calls of api_call in 60000 ms",
+        59_000,
+        (("permission", "allow"), ("veto", "allow"), ("rate_limit", "refuse")),
+    )
+    assert governance.evaluate("api_call", now_ms=61_000).allowed
+
+
+def test_given_rules_in_any_order_when_evaluated_then_deny_beats_ask_beats_allow() -> None:
+    for order in (("allow", "ask", "deny"), ("deny", "ask", "allow"), ("ask", "deny", "allow")):
+        governance = Governance()
+        for action in order:
+            governance.add_permission_rule("fs.*", action, reason=f"because {action}")
+        found = governance.evaluate("fs.read")
+        assert (found.kind, found.stage, found.rule, found.reason) == (
+            "deny",
+            "permission",
+            "deny fs.*",
+            "because deny",
+        )
+
+
+@pytest.mark.parametrize(("default", "kind"), [("allow", "allow"), ("deny", "deny"), ("ask", "ask")])
+def test_given_a_default_when_no_rule_fits_then_it_holds(default: str, kind: str) -> None:
+    assert Governance(default).evaluate("anything").kind == kind
+
+
+def test_given_constraints_when_evaluated_then_arguments_are_judged_by_them() -> None:
+    governance = Governance()
+    governance.require_param("pay", "to")
+    governance.allow_param_values("pay", "currency", ["EUR", "USD"])
+    governance.limit_param_range("pay", "amount", min=1, max=100)
+    governance.add_constraint("send_*", {"properties": {"to": {"pattern": "@example\\.org$"}}})
+
+    def pay(**arguments: object) -> str:
+        return governance.evaluate("pay", arguments).kind
+
+    assert pay(to="a", currency="EUR", amount=100) == "allow"
+    assert pay(to="a") == "allow"
+    assert pay(currency="EUR") == "deny"
+    assert pay(to="a", currency="eur") == "deny"
+    assert pay(to="a", amount=100.01) == "deny"
+    assert pay(to="a", amount=True) == "deny"
+    assert pay(to="a", amount="5") == "deny"
+    found = governance.evaluate("send_mail", '{"to": "x@evil.org"}')
+    assert (found.kind, found.stage) == ("deny", "constraint")
+    assert "to" in found.reason
+
+
+def test_given_arguments_that_are_no_object_when_evaluated_then_the_audit_denies_them() -> None:
+    found = Governance().evaluate("pay", "[1]")
+    assert (found.kind, found.stage, found.rule) == ("deny", "audit", "error")
+
+
+def test_given_no_clock_when_a_rate_is_to_be_measured_then_the_call_is_denied() -> None:
+    governance = Governance().set_rate_limit("*", max_calls=5, window_ms=10)
+    found = governance.evaluate("look", now_ms=0)
+    assert (found.kind, found.stage, found.rule) == ("deny", "rate_limit", "error")
+
+
+def test_given_a_changed_limit_when_set_again_then_what_was_counted_still_counts() -> None:
+    governance = Governance().set_rate_limit("a", max_calls=1, window_ms=100)
+    assert governance.evaluate("a", now_ms=1_000, consume=True).allowed
+    governance.set_rate_limit("a", max_calls=2, window_ms=100)
+    assert governance.evaluate("a", now_ms=1_001, consume=True).allowed
+    assert governance.evaluate("a", now_ms=1_002).retry_after_ms == 98
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Governance("maybe"),
+        lambda: Governance().add_permission_rule("x", "Deny"),
+        lambda: Governance().add_permission_rule("", "deny"),
+        lambda: Governance().block_tool("x" * 513),
+        lambda: Governance().set_rate_limit("x", max_calls=-1, window_ms=1),
+        lambda: Governance().set_rate_limit("x", max_calls=1, window_ms=0),
+        lambda: Governance().set_rate_limit("x", max_calls=True, window_ms=1),
+        lambda: Governance().limit_param_range("x", "y"),
+        lambda: Governance().limit_param_range("x", "y", min=2, max=1),
+        lambda: Governance().limit_param_range("x", "y", min=float("nan")),
+        lambda: Governance().allow_param_values("x", "y", "abc"),
+        lambda: Governance().add_constraint("x", {"type": "nonsense"}),
+        lambda: Governance().add_constraint("x", "{"),
+        lambda: Governance().add_constraint("x", {"$ref": "https://example.org/schema"}),
+    ],
+)
+def test_given_a_wrong_rule_when_set_then_it_is_refused_at_once(wrong: object) -> None:
+    assert callable(wrong)
+    with pytest.raises(ConfigError):
+        wrong()
+
+
+def test_given_a_manager_when_it_changes_then_the_next_verdict_follows() -> None:
+    manager = PermissionManager()
+    governance = Governance().use(manager)
+    assert kinds(governance, "fs.read", "look") == ["deny", "deny"]
+    manager.grant("fs", "read").grant("look", "call", requires_approval=True)
+    assert kinds(governance, "fs.read", "look") == ["allow", "ask"]
+    policy = governance.policy()
+    assert governance.policy() is policy
+    manager.mode = PermissionMode.PLAN
+    assert governance.policy() is not policy
+    assert kinds(governance, "fs.read", "look") == ["deny", "deny"]
+
+
+def test_given_the_documented_manager_when_evaluated_then_it_decides_as_described() -> None:
+    manager = PermissionManager(PermissionMode.DEFAULT)
+    manager.grant("fs", "read", note="reading is fine")
+    manager.revoke("db", "drop")
+
+    granted = Permission("fs", "read", granted=True, note="reading is fine")
+    revoked = Permission("db", "drop", granted=False)
+    assert manager.evaluate("fs", "read") == PermissionDecision(True, "reading is fine", False, granted)
+    assert manager.evaluate("db", "drop") == PermissionDecision(False, "db.drop was revoked", False, revoked)
+    assert manager.evaluate("db", "read").allowed is False
+    assert manager.evaluate("db", "read").matched_permission is None
+
+
+def test_given_the_modes_when_evaluated_then_plan_denies_all_and_auto_what_is_revoked() -> None:
+    plan, auto = PermissionManager(PermissionMode.PLAN), PermissionManager(PermissionMode.AUTO)
+    plan.grant("*", "*")
+    auto.revoke("db", "*").grant("db", "read")
+    assert not plan.evaluate("fs", "read").allowed
+    assert [auto.evaluate("db", action).allowed for action in ("read", "drop")] == [True, False]
+    assert auto.evaluate("fs", "write").allowed
+
+
+@pytest.mark.parametrize("mode", ["default", None, 1])
+def test_given_a_mode_that_is_none_when_made_then_it_is_refused(mode: object) -> None:
+    with pytest.raises(ConfigError, match=r"PermissionMode\.DEFAULT"):
+        PermissionManager(mode)  # type: ignore[arg-type]
+
+
+POLICY = """\
+default: ask
+rules:
+  - deny: "danger.*"
+    reason: not here
+  - allow: [look, "search.*"]
+block: [rm_rf]
+rate_limits:
+  - {tool: api_call, max_calls: 10, window_ms: 60000}
+constraints:
+  - tool: pay
+    require: to
+    values: {currency: [EUR, USD]}
+    range: {amount: {min: 1, max: 100}}
+  - tool: send
+    schema: {required: [to]}
+permissions:
+  mode: auto
+  revoke:
+    - {tool: db, action: drop, note: never}
+"""
+
+
+def test_given_a_policy_file_when_read_then_it_is_the_policy_made_by_hand(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY)
+    by_hand = Governance("ask")
+    by_hand.add_permission_rule("danger.*", "deny", reason="not here")
+    by_hand.add_permission_rule("look", "allow").add_permission_rule("search.*", "allow").block_tool("rm_rf")
+    by_hand.set_rate_limit("api_call", 10, 60_000)
+    by_hand.require_param("pay", "to").allow_param_values("pay", "currency", ["EUR", "USD"])
+    by_hand.limit_param_range("pay", "amount", 1, 100).add_constraint("send", {"required": ["to"]})
+    by_hand.use(PermissionManager(PermissionMode.AUTO).revoke("db", "drop", note="never"))
+
+    assert Governance.from_file(file).policy() == by_hand.policy()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "policy.yaml: the policy is empty"),
+        ("# nothing\n", "policy.yaml: the policy is empty"),
+        ("- a\n", "policy.yaml:1: must be a mapping of default"),
+        ("default: allow\nrulez: []\n", "policy.yaml:2: unknown word 'rulez'; did you mean 'rules'?"),
+        ("default: alow\n", "policy.yaml:1: unknown word 'alow'; did you mean 'allow'?"),
+        ("rules:\n  - deny: no\n", "policy.yaml:2: must be a text; YAML reads 'no' as something else"),
+        ("rules:\n  - deny: x\n    allow: y\n", "policy.yaml:2: a rule is one of"),
+        ("rules:\n  - deny: ''\n", "policy.yaml:2: a glob must be"),
+        ("rate_limits:\n  - {tool: x, max_calls: 1}\n", "policy.yaml:2: 'window_ms' is missing"),
+        ("rate_limits:\n  - {tool: x, max_calls: 1.5, window_ms: 1}\n", "policy.yaml:2: must be a whole number"),
+        ("constraints:\n  - tool: x\n", "policy.yaml:2: a constraint needs"),
+        ("constraints:\n  - tool: x\n    schema: {type: nonsense}\n", "policy.yaml:3: the constraint cannot be used"),
+        ("constraints:\n  - tool: x\n    range:\n      n: {min: a}\n", "policy.yaml:4: must be a number"),
+        ("default: allow\ndefault: deny\n", "policy.yaml:2: 'default' stands here twice"),
+        ("default: [allow\n", "policy.yaml:2: not YAML"),
+        ("permissions: {mode: yolo}\n", "policy.yaml:1: unknown word 'yolo'"),
+        ("a: &a [*a]\n", "policy.yaml:1: "),
+    ],
+)
+def test_given_a_wrong_policy_file_when_read_then_the_error_names_the_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        Governance.from_file(file)
+    assert said in caught.value.message
+
+
+def test_given_a_file_that_is_not_there_when_read_then_it_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml"):
+        Governance.from_file(tmp_path / "nowhere.yaml")
+
+
+_bracket = re.compile(r"(!?)(\]?[^\]]*)\](.*)", re.DOTALL)
+_members = re.compile(r"(.)-(.)|(.)", re.DOTALL)
+
+
+def fits(pattern: str, name: str) -> bool:
+    """What a glob means, written to be read."""
+    if not pattern:
+        return not name
+    head, rest = pattern[0], pattern[1:]
+    if head == "*":
+        return any(fits(rest, name[start:]) for start in range(len(name) + 1))
+    if head == "[" and (found := _bracket.fullmatch(rest)):
+        negated, inside, behind = found.groups()
+        ranges = [(low or one, high or one) for low, high, one in _members.findall(inside)]
+        return bool(name) and any(a <= name[0] <= b for a, b in ranges) != bool(negated) and fits(behind, name[1:])
+    return bool(name) and head in ("?", name[0]) and fits(rest, name[1:])
+
+
+def test_given_random_globs_when_matched_then_they_fit_what_the_reference_fits() -> None:
+    letters, odd = "ab-]^.", "ab*?[]!-^.\\"
+    seed = int(os.environ.get("DEEPSTRIKE_SEED", "20261130"))
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    for _ in range(1_000_000 if os.environ.get("DEEPSTRIKE_FULL") else 10_000):
+        pattern = "".join(dice.choices(odd, k=dice.randint(0, 8)))
+        name = "".join(dice.choices(letters, k=dice.randint(0, 6)))
+        assert glob(pattern, name) == fits(pattern, name), (pattern, name)

@@ -1,0 +1,241 @@
+"""Two sessions are compared by what happened in them; what differs by nature is no difference."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+from msgspec.structs import replace
+from recorded import CONFIG, SESSIONS, TWO_CALLS, Hand, recorded
+
+from deepstrike.replay.comparison import Comparison, Parting, compare
+from deepstrike.replay.differences import Difference, differences
+from deepstrike.wire.input import Answer, Fault, Interrupt, Notify, Result, Resume, Start, Suspend, Value
+from deepstrike.wire.message import CallPart, Ok, Text, ToolResult, ToolSpec
+from deepstrike.wire.policy import Limits
+from deepstrike.wire.signal import Signal
+
+Played = Callable[[Hand], None]
+
+
+def played(*steps: Played, session: str = "s", pause: int = 0) -> list[bytes]:
+    """A session: a goal, a reply with two calls, then these steps."""
+    hand = Hand()
+    hand.now += pause
+    hand.take(Start((Text("Do it."),), replace(CONFIG, session=session)))
+    hand.reply(*TWO_CALLS)
+    for step in steps:
+        hand.now += pause
+        step(hand)
+    return hand.records
+
+
+def done(hand: Hand) -> None:
+    hand.result("wrote")
+    hand.result("seen")
+    hand.reply(Text("Done."))
+
+
+def parting_of(left: Sequence[bytes], right: Sequence[bytes]) -> Parting:
+    parting = compare(left, right).parting
+    assert parting is not None
+    return parting
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+async def test_given_the_same_session_twice_when_compared_then_nothing_differs(name: str) -> None:
+    records = await recorded(name)
+    turns = sum(b'"type":"replied"' in line for line in records)
+
+    assert compare(records, records) == Comparison("s", "s", turns, None, ())
+
+
+def test_given_other_ids_and_times_when_compared_then_only_the_time_is_noted() -> None:
+    def other_ids(hand: Hand) -> None:
+        hand.reply(CallPart("x", "write", "{}", Ok()), CallPart("", "look", "{}", Ok()))
+        done(hand)
+
+    right = Hand()
+    right.take(Start((Text("Do it."),), replace(CONFIG, session="t")))
+    right.now += 1500
+    other_ids(right)
+
+    assert compare(played(done), right.records) == Comparison(
+        "s", "t", 2, None, ("the time differs: 0.004 s and 1.504 s",)
+    )
+
+
+def test_given_parallel_calls_that_come_back_in_another_order_when_compared_then_it_is_noted() -> None:
+    def session(*order: int) -> list[bytes]:
+        hand = Hand()
+        limits = replace(CONFIG.limits, parallel=2)
+        hand.take(Start((Text("Do it."),), replace(CONFIG, limits=limits)))
+        hand.reply(*TWO_CALLS)
+        owed = [effect.id for effect in hand.kernel.pending()]
+        for index in order:
+            hand.take(Result(owed[index], ToolResult((Text(f"result {index}"),))))
+        hand.reply(Text("Done."))
+        return hand.records
+
+    assert compare(session(0, 1), session(1, 0)) == Comparison(
+        "s", "s", 2, None, ("parallel calls came back in another order, from turn 1 on",)
+    )
+
+
+def test_given_other_options_when_compared_then_each_field_is_named() -> None:
+    left, right = Hand(), Hand()
+    left.start()
+    tools = (*CONFIG.tools[:1], ToolSpec("look", "looks twice", "{}", "read"))
+    limits = Limits(max_turns=3, window=100_000, reserve=1000, parallel=1)
+    right.take(Start((Text("Do it."),), replace(CONFIG, tools=tools, limits=limits)))
+
+    assert parting_of(left.records, right.records) == Parting(
+        "config",
+        0,
+        0,
+        0,
+        "the options differ: tools.look.description, limits.max_turns",
+        (
+            Difference("tools.look.description", '"looks"', '"looks twice"'),
+            Difference("limits.max_turns", "25", "3"),
+        ),
+    )
+
+
+def test_given_another_goal_when_compared_then_it_is_the_goal() -> None:
+    left, right = Hand(), Hand()
+    left.start("Do it.")
+    right.start("Do that.")
+
+    assert parting_of(left.records, right.records) == Parting(
+        "goal", 0, 0, 0, "the goals differ", (Difference("[0].text", '"Do it."', '"Do that."'),)
+    )
+
+
+def test_given_the_same_request_and_another_reply_when_compared_then_the_model_is_the_cause() -> None:
+    other = Hand()
+    other.start()
+    other.reply(Text("No."))
+
+    parting = parting_of(played(done), other.records)
+
+    assert (parting.kind, parting.turn, parting.left, parting.right) == ("reply", 0, 1, 1)
+    assert parting.cause == "the same request, another reply of the model"
+    assert [difference.path for difference in parting.differences] == ["parts[0]", "parts[1]"]
+
+
+def test_given_the_same_call_with_another_result_when_compared_then_the_call_is_named() -> None:
+    def other(hand: Hand) -> None:
+        hand.result("failed to write", "exception")
+        hand.result("seen")
+        hand.reply(Text("Done."))
+
+    assert parting_of(played(done), played(other)) == Parting(
+        "result",
+        0,
+        5,
+        5,
+        "the same call, another result: write({})",
+        (
+            Difference("parts[0].text", '"wrote"', '"failed to write"'),
+            Difference("error_kind", "", '"exception"'),
+        ),
+    )
+
+
+def suspend(hand: Hand) -> None:
+    hand.take(Suspend(hand.running(), '{"which":1}'))
+
+
+def answered_with(value: str) -> Played:
+    def answer(hand: Hand) -> None:
+        hand.take(Answer(hand.asked(), Value(value)))
+        hand.result("wrote")
+        hand.reply(Text("Done."))
+
+    return answer
+
+
+def notified(hand: Hand) -> None:
+    hand.take(Notify(Signal("news", "{}", urgency="low")))
+
+
+def failed_by(code: str) -> Played:
+    def fail(hand: Hand) -> None:
+        hand.result("wrote")
+        hand.result("seen")
+        hand.reply(Text("Half"), fault=Fault(code, "why"))
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kind", "cause"),
+    [
+        (
+            [suspend, lambda hand: hand.result(), answered_with("1")],
+            [suspend, lambda hand: hand.result(), answered_with("2")],
+            "answer",
+            "the same question, another answer: write({})",
+        ),
+        ([suspend], [], "suspension", "the same call asks otherwise: write({})"),
+        ([notified], [], "length", "the right session stops here, the left one goes on in this goal"),
+        ([], [done], "length", "the left session stops while this call is open: write({})"),
+        ([failed_by("stalled")], [failed_by("overloaded")], "failure", "the model call failed otherwise"),
+        (
+            [done, lambda hand: hand.start("More.")],
+            [done],
+            "length",
+            "the right session stops here, the left one goes on with another goal",
+        ),
+        (
+            [lambda hand: hand.take(Resume(CONFIG))],
+            [notified],
+            "length",
+            "the right session stops while this call is open: write({})",
+        ),
+        (
+            [lambda hand: hand.take(Interrupt("enough"))],
+            [lambda hand: hand.take(Interrupt("too late"))],
+            "end",
+            "the goal ends user_abort for another reason",
+        ),
+    ],
+)
+def test_given_two_sessions_that_part_when_compared_then_the_cause_is_told(
+    left: list[Played], right: list[Played], kind: str, cause: str
+) -> None:
+    parting = parting_of(played(*left), played(*right))
+
+    assert (parting.kind, parting.cause) == (kind, cause)
+
+
+def test_given_other_tokens_when_compared_then_they_are_noted_with_the_turn() -> None:
+    records = played(done)
+    dearer = [line.replace(b'"input":100', b'"input":90') if b"Done." in line else line for line in records]
+
+    assert compare(records, dearer).notes == ("tokens or cost differ, from turn 2 on",)
+
+
+def test_given_no_records_when_compared_then_they_are_the_same() -> None:
+    assert compare([], []) == Comparison("", "", 0, None, ())
+    assert parting_of([], played()).cause == "the left session stops here, the right one goes on with another goal"
+
+
+def test_given_long_texts_when_they_differ_then_the_place_is_shown() -> None:
+    left, right = "a" * 1000 + "left" + "b" * 1000, "a" * 1000 + "right" + "b" * 1000
+
+    (difference,) = differences({"text": left}, {"text": right})
+
+    assert difference.path == "text"
+    assert "aleftb" in difference.left
+    assert "arightb" in difference.right
+    assert max(len(difference.left), len(difference.right)) < 170
+
+
+def test_given_more_differences_than_are_asked_for_when_listed_then_the_first_are_told() -> None:
+    assert differences(list(range(50)), [0, *range(2, 51)], most=2) == (
+        Difference("[1]", json.dumps(1), json.dumps(2)),
+        Difference("[2]", json.dumps(2), json.dumps(3)),
+    )

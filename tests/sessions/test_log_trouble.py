@@ -1,0 +1,223 @@
+"""A disk that is full or fails gives a typed error and a whole log; later appends work."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stores import FILES, KINDS, SQLITE, Durable, Kind, write
+
+from deepstrike.errors import SessionBusy, SessionError
+from deepstrike.sessions import owned_file
+from deepstrike.sessions.file import FileSessionLog
+from deepstrike.sessions.sqlite import SqliteSessionLog
+
+SOURCES = Path(__file__).parents[2] / "python"
+
+LIMITED = """
+import asyncio, resource, sys
+from pathlib import Path
+from deepstrike.errors import SessionError
+from deepstrike.sessions.file import FileSessionLog
+from deepstrike.sessions.sqlite import SqliteSessionLog
+
+async def main():
+    log = (FileSessionLog if sys.argv[1] == "file-os" else SqliteSessionLog)(Path(sys.argv[2]))
+    owner = await log.acquire("s")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    written = 0
+    while True:
+        try:
+            await log.append("s", [b"x" * 5_000] * 3, written, owner=owner)
+        except SessionError as error:
+            failed = error
+            break
+        written += 3
+    assert len(await log.read("s")) == written > 0
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert await log.append("s", [b"behind"], written, owner=owner) == written
+    await log.release("s", owner)
+    assert len(await log.read("s")) == written + 1
+    print(failed.code)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("kind", [FILES, SQLITE], ids=str)
+def test_given_no_room_when_a_batch_is_appended_then_the_log_is_whole_and_goes_on_once_there_is(
+    kind: Kind, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, kind.name, tmp_path / "log.db"],
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() in {FILES.name: ("disk_full",), SQLITE.name: ("disk_full", "log_io")}[kind.name]
+
+
+async def test_given_a_full_database_when_a_batch_is_appended_then_it_is_disk_full_and_later_ones_work(
+    tmp_path: Path,
+) -> None:
+    log = SqliteSessionLog(tmp_path / "s.db")
+    owner = await log.acquire("s")
+    await log.append("s", [b"a"], 0, owner=owner)
+    await log._writer.run(lambda connection: connection.execute("PRAGMA max_page_count = 12").fetchall())
+    with pytest.raises(SessionError) as caught:
+        await log.append("s", [b"x" * 100_000], 1, owner=owner)
+    if sys.version_info >= (3, 11):
+        assert (caught.value.code, caught.value.retryable) == ("disk_full", True)
+    assert await log.append("s", [b"small"], 1, owner=owner) == 1
+    assert await log.read("s") == [b"a", b"small"]
+
+
+Write = Callable[[int, bytes], int]
+
+
+def failing_after(size: int, code: int, real: Write) -> Write:
+    """A disk that takes `size` bytes of what is written, in two pieces, and then fails."""
+    left = [size]
+
+    def fail(descriptor: int, data: bytes) -> int:
+        if not left[0]:
+            raise OSError(code, os.strerror(code))
+        taken = real(descriptor, data[: (left[0] + 1) // 2])
+        left[0] -= taken
+        return taken
+
+    return fail
+
+
+@pytest.mark.parametrize(("code", "named"), [(errno.ENOSPC, "disk_full"), (errno.EIO, "log_io")])
+@pytest.mark.parametrize("size", [0, 1, 20, 150])
+async def test_given_a_write_that_fails_in_the_middle_when_it_is_taken_back_then_later_appends_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, code: int, named: str
+) -> None:
+    log = FileSessionLog(tmp_path)
+    owner = await log.acquire("s")
+    await log.append("s", [b"a"], 0, owner=owner)
+    with monkeypatch.context() as patched:
+        patched.setattr("deepstrike.sessions.disk.os.write", failing_after(size, code, os.write))
+        with pytest.raises(SessionError) as caught:
+            await log.append("s", [b"b" * 100, b"c" * 100], 1, owner=owner)
+    assert (caught.value.code, caught.value.retryable) == (named, named == "disk_full")
+    assert await log.read("s") == [b"a"]
+    assert await log.append("s", [b"d"], 1, owner=owner) == 1
+    await log.release("s", owner)
+    report = await FileSessionLog(tmp_path).verify("s")
+    assert (report.records, report.torn, report.sound) == (2, 0, True)
+
+
+async def test_given_a_first_append_that_fails_when_it_is_repeated_then_the_session_begins_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = FileSessionLog(tmp_path)
+    await write(log, "before", [b"a"])
+    owner = await log.acquire("s")
+    with monkeypatch.context() as patched:
+        patched.setattr(owned_file, "write_all", refuse)
+        with pytest.raises(SessionError, match=r"writing .* failed"):
+            await log.append("s", [b"a"], 0, owner=owner)
+    assert await log.sessions() == ["before"]
+    assert await log.append("s", [b"a"], 0, owner=owner) == 0
+    assert (await log.sessions(), await FileSessionLog(tmp_path).read("s")) == (["before", "s"], [b"a"])
+
+
+def refuse(descriptor: int, data: bytes) -> None:
+    os.write(descriptor, data[:30])
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+async def test_given_a_write_that_cannot_be_taken_back_when_reopened_then_its_tail_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = FileSessionLog(tmp_path)
+    owner = await log.acquire("s")
+    await log.append("s", [b"a"], 0, owner=owner)
+    with monkeypatch.context() as patched:
+        patched.setattr(owned_file, "write_all", refuse)
+        patched.setattr("deepstrike.sessions.owned_file.os.ftruncate", lambda descriptor, size: refuse(descriptor, b""))
+        with pytest.raises(SessionError, match="writing"):
+            await log.append("s", [b"b" * 100], 1, owner=owner)
+    with pytest.raises(SessionError, match=r"could not be taken back, so nothing more is written; release\(\) and"):
+        await log.append("s", [b"c"], 1, owner=owner)
+    await log.release("s", owner)
+    await write(log, "s", [b"d"])
+    assert await FileSessionLog(tmp_path).read("s") == [b"a", b"d"]
+
+
+@pytest.mark.parametrize("kind", KINDS[::2], ids=str)
+async def test_given_a_file_system_without_locks_when_acquired_then_the_error_names_it(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unable(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", unable)
+    log = kind.open(tmp_path / "log.db")
+    with pytest.raises(SessionError, match=r"cannot lock files .* keep the session log on a local disk") as caught:
+        await log.acquire("s")
+    assert caught.value.code == "no_lock"
+
+
+async def test_given_a_flush_that_takes_long_then_the_event_loop_goes_on_and_the_batch_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushing, go_on = threading.Event(), threading.Event()
+
+    def slow(descriptor: int) -> None:
+        flushing.set()
+        assert go_on.wait(20)
+
+    log = FileSessionLog(tmp_path, durability="disk")
+    owner = await log.acquire("s")
+    await log.append("s", [b"a"], 0, owner=owner)
+    monkeypatch.setattr(owned_file, "flush", slow)
+    append = asyncio.create_task(log.append("s", [b"b"], 1, owner=owner))
+    await asyncio.to_thread(flushing.wait, 20)
+    append.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await append
+    asking = asyncio.create_task(log.latest_seq("s"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not asking.done()
+    go_on.set()
+    assert await asking == 1
+    assert await log.append("s", [b"c"], 2, owner=owner) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS[::2], ids=str)
+async def test_given_an_acquire_that_is_cancelled_then_the_session_is_not_left_busy(kind: Kind, tmp_path: Path) -> None:
+    log = kind.open(tmp_path / "log.db")
+    await write(log, "s", [b"a"])
+    for steps in range(8):
+        task = asyncio.create_task(log.acquire("s"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and not isinstance(task.exception(), SessionBusy):
+            await log.release("s", task.result())
+    owner = await acquired_in_the_end(log)
+    assert await log.append("s", [b"b"], 1, owner=owner) == 1
+
+
+async def acquired_in_the_end(log: Durable) -> str:
+    """What was given up in mid-air is undone by its thread, soon."""
+    for _ in range(500):
+        with contextlib.suppress(SessionBusy):
+            return await log.acquire("s")
+        await asyncio.sleep(0.01)
+    raise AssertionError("the session stays busy")
