@@ -5,13 +5,20 @@ use super::task::Task;
 use crate::wire::policy::{Limits, Price};
 
 /// Parts of the room that history has, in hundredths: above the first it is rewritten, above the second where that is
-/// free or pays, and then down to the third.
+/// free or pays.
 const HIGH: u64 = 96;
 const MIDDLE: u64 = 70;
-const LOW: u64 = 42;
 
-/// A rewrite that leaves more than so many hundredths of the history is not worth one, while the prompt fits.
-const USELESS: u64 = 80;
+/// And then down to this part: of a large room, where a rewrite is dear, less than of a small one, where what is kept is.
+const LOW: u64 = 42;
+const LOW_OF_SMALL: u64 = 86;
+
+/// Tokens of a small and of a large room.
+const SMALL: u64 = 2_000;
+const LARGE: u64 = 16_000;
+
+/// A rewrite that leaves more than so many hundredths of the prompt is not worth one, while the prompt fits.
+const USELESS: u64 = 92;
 
 /// What was refused was too much; so many hundredths of it are taken to be accepted.
 const BELOW_REFUSED: u64 = 90;
@@ -38,7 +45,13 @@ pub fn marks(limits: &Limits, prompt: &Prompt, task: &Task, ceiling: Option<u64>
     let fixed = prompt.gauge().scaled(prompt.head_tokens().saturating_add(task.opening_tokens));
     let room = most.saturating_sub(fixed);
     let mark = |hundredths: u64| fixed.saturating_add(part(room, hundredths)).min(most);
-    Marks { most, high: mark(HIGH), middle: mark(MIDDLE), low: mark(LOW) }
+    Marks { most, high: mark(HIGH), middle: mark(MIDDLE), low: mark(low(room)) }
+}
+
+fn low(room: u64) -> u64 {
+    let above = room.clamp(SMALL, LARGE).saturating_sub(SMALL);
+    let lower = above.saturating_mul(LOW_OF_SMALL.saturating_sub(LOW));
+    LOW_OF_SMALL.saturating_sub(lower.checked_div(LARGE.saturating_sub(SMALL)).unwrap_or(0))
 }
 
 fn part(whole: u64, hundredths: u64) -> u64 {

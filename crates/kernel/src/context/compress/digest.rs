@@ -79,7 +79,7 @@ fn section<'a>(text: &mut String, title: &str, mark: &str, lines: impl Iterator<
 }
 
 /// Hundredths of the room: what demands leave to the ledger at least, and what the ledger may take of the rest.
-const FOR_LEDGER: u64 = 30;
+const FOR_LEDGER: u64 = 55;
 const OF_LEDGER: u64 = 75;
 
 /// Lines of one kind that are kept at most.
@@ -123,15 +123,27 @@ fn newest_lines(lines: Vec<Line>, room: u64, scale: &Scale<'_>) -> (Vec<Line>, u
 /// Tokens of the mark before a line or value, and its share of the titles.
 const AROUND: u64 = 3;
 
-/// The newest of the values that fit, those under the name of a parameter first, and what they take.
+const LAST_RANK: u64 = 3;
+
+/// How soon a value is kept: what names one thing and stands under the name of a parameter, before all others.
+fn rank(value: &Value, labels: &[&str]) -> u64 {
+    match (ledger::is_known(&value.label, labels), ledger::is_particular(&value.value)) {
+        (true, true) => 0,
+        (true, false) => 1,
+        (false, true) => 2,
+        (false, false) => LAST_RANK,
+    }
+}
+
+/// The newest of the values that fit, by their rank, and what they take.
 fn newest_values(ledger: Vec<Value>, room: u64, labels: &[&str], scale: &Scale<'_>) -> (Vec<Value>, u64) {
     let mut spent = 0_u64;
     let mut seen: Vec<&str> = Vec::new();
     let mut keep: Vec<bool> = ledger.iter().map(|_| false).collect();
-    let is_known = |value: &Value| labels.contains(&value.label.as_str());
-    for known in [true, false] {
-        for (value, kept) in ledger.iter().zip(&mut keep).rev() {
-            if is_known(value) != known {
+    let ranks: Vec<u64> = ledger.iter().map(|value| rank(value, labels)).collect();
+    for rank in 0..=LAST_RANK {
+        for ((value, kept), own) in ledger.iter().zip(&mut keep).zip(&ranks).rev() {
+            if *own != rank {
                 continue;
             }
             let label = if seen.contains(&value.label.as_str()) { 0 } else { scale.text(&value.label) };

@@ -36,7 +36,7 @@ pub struct Draft<'a> {
 }
 
 /// Hundredths of the target's room for history that the digest may take, and its bounds in tokens.
-const DIGEST_SHARE: u64 = 45;
+const DIGEST_SHARE: u64 = 60;
 const DIGEST_LEAST: u64 = 60;
 const DIGEST_MOST: u64 = 4_000;
 
@@ -155,7 +155,9 @@ impl<'a> Draft<'a> {
     /// The record of the new epoch; none if the prompt did not get lighter.
     pub(super) fn finish(mut self, prompt: &Prompt, stage: &str) -> Option<Compressed> {
         self.digest.passes = self.digest.passes.saturating_add(1);
-        let room = self.digest_room();
+        // What the pieces have left of the target is better used by the digest than by nothing.
+        let free = self.target.saturating_sub(self.fixed()).saturating_sub(self.weight);
+        let room = free.clamp(self.digest_room(), DIGEST_MOST);
         digest::trim(&mut self.digest, room, self.labels, &self.scale);
         let first = self.first();
         let pieces = [first].into_iter().chain(self.pieces);

@@ -104,7 +104,13 @@ pub(super) fn values(digest: &mut Digest, piece: &Piece, labels: &[&str]) {
                 }
             }
         }
-        Block::Result(result) => ledger::result(digest, &texts(&result.parts), labels, seq),
+        Block::Result(result) => {
+            let content = texts(&result.parts);
+            // What was shortened before has given its values already.
+            if !content.contains("recall(\"") {
+                ledger::result(digest, &content, labels, seq);
+            }
+        }
         Block::User(user) => ledger::text(digest, &texts(&user.parts), seq),
         Block::Head(_) => {}
     }

@@ -31,7 +31,7 @@ pub(super) fn arguments(digest: &mut Digest, text: &str, seq: u64) {
 pub(super) fn result(digest: &mut Digest, content: &str, labels: &[&str], seq: u64) {
     match parsed(content) {
         Some(json) => walk(&json, MENTIONED, &mut |label, value| {
-            if labels.contains(&label) || is_name(&value) {
+            if is_known(label, labels) || is_name(&value) {
                 note(digest, label, value, seq);
             }
         }),
@@ -74,6 +74,24 @@ fn walk(json: &Json, label: &str, found: &mut dyn FnMut(&str, String)) {
     }
 }
 
+/// Whether a member is called like a parameter: by its name, as one of several of it, or by the end of its name.
+#[must_use]
+pub(super) fn is_known(label: &str, labels: &[&str]) -> bool {
+    let one = label.strip_suffix('s').unwrap_or(label);
+    labels.iter().any(|name| {
+        *name == label
+            || name.strip_prefix(one).is_some_and(|rest| rest.starts_with('_') || rest.is_empty())
+            || name.strip_suffix(label).is_some_and(|rest| rest.ends_with('_'))
+    })
+}
+
+/// Whether a value names one thing: it has letters, and a number or an address.
+#[must_use]
+pub(super) fn is_particular(value: &str) -> bool {
+    let has = |sign: fn(char) -> bool| value.contains(sign);
+    has(char::is_alphabetic) && has(|letter| letter.is_ascii_digit() || letter == '@' || letter == '/')
+}
+
 /// Whether a word looks like the name of something that a call could need: an address, a path, an id, a date, an amount.
 fn is_name(word: &str) -> bool {
     let long_enough = word.len() >= 3 && word.len() <= LONGEST;
@@ -82,14 +100,14 @@ fn is_name(word: &str) -> bool {
     long_enough
         && one_word
         && (has(|letter| letter.is_ascii_digit())
-            || has(|letter| "@_/\\".contains(letter))
+            || has(|letter| "@/\\".contains(letter))
             || word.chars().all(|letter| letter.is_ascii_uppercase()))
 }
 
 /// Puts a value at the ledger's end, where the newest ones stand.
 fn note(digest: &mut Digest, label: &str, value: String, seq: u64) {
     let value = value.trim();
-    if value.is_empty() || value.chars().count() > LONGEST || value.contains('\n') {
+    if value.chars().nth(1).is_none() || value.chars().count() > LONGEST || value.contains('\n') {
         return;
     }
     let known = digest.ledger.iter().position(|held| held.value == value);

@@ -8,7 +8,7 @@ use super::{Draft, elide};
 use crate::wire::message::{Block, Part, ResultBlock, Text};
 
 /// Characters at the ends of a result, from generous to meagre.
-const STEPS: &[(usize, usize)] = &[(4_000, 1_500), (1_000, 400), (200, 80)];
+const STEPS: &[(usize, usize)] = &[(4_000, 1_500), (2_000, 700), (1_000, 400), (500, 200), (200, 80)];
 
 pub(super) fn shorten_newest(draft: &mut Draft<'_>) {
     for &(begin, end) in STEPS {
