@@ -32,7 +32,7 @@ unexport PYTHONPATH PYTHONHOME
 # $(call quietly,name,what it does,command): one line on the screen, the rest in a log that is shown when it fails.
 quietly = mkdir -p $(LOGS); echo "· $(2)"; $(3) >$(LOGS)/$(1).log 2>&1 </dev/null || { cat $(LOGS)/$(1).log >&2; exit 1; }
 
-.PHONY: help build demo test torture bench bench-peers fmt fmt-check lint types check clean wheel cargo
+.PHONY: help build demo test torture bench bench-context bench-peers fmt fmt-check lint types check clean wheel cargo
 
 help:
 	@sed -n '2,7p' Makefile | cut -c3-
@@ -92,6 +92,9 @@ torture: $(VENV)/kernel.stamp $(VENV)/dev.stamp
 
 bench: $(VENV)/kernel.stamp $(VENV)/dev.stamp
 	@$(BIN)/python -m bench $(BENCH_ARGS)
+
+bench-context: $(VENV)/kernel.stamp $(VENV)/dev.stamp
+	@$(BIN)/python -m bench.context $(wildcard ../shared/data/tau_airline.json) $(BENCH_ARGS)
 
 bench-peers: $(VENV)/kernel.stamp
 	@bench/peers.sh $(BIN)/python $(BENCH_ARGS)

@@ -11,6 +11,7 @@ from typing import Final, final
 
 __all__ = [
     "FORMAT",
+    "META_TOOLS",
     "RENDERER",
     "Corrupt",
     "Judge",
@@ -32,6 +33,8 @@ FORMAT: Final[int]
 """Version of the log's words, as `Started` and `Resumed` record it."""
 RENDERER: Final[int]
 """Version of the prompt rendering; digests are compared only between equal ones."""
+META_TOOLS: Final[str]
+"""The kernel's own tools, a JSON array of tool specs."""
 
 class Rejected(ValueError):
     """The kernel refused an input: not JSON, not an input, or not possible now. Nothing has changed."""
@@ -106,6 +109,8 @@ class Kernel:
         """
     def blocks(self, epoch: int, start: int) -> bytes:
         """A JSON array of the prompt's blocks of `epoch` from index `start` on; empty if there are none."""
+    def task(self) -> bytes:
+        """`turns[0]` as the task stands now, as a JSON block, wherever on the wire its parts stand."""
     def weights(self) -> tuple[int, int, int, int, int, int, int]:
         """Tokens of `system_stable`, `system_knowledge`, the tools, `turns[0]` and the history, counted anew; then the
         estimate of the whole prompt that the limits go by, and the window. Zeros before the first goal.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
 from deepstrike.host.folding import unknown
+from deepstrike.host.meta import MetaPlane
 from deepstrike.host.oversight import Oversight
 from deepstrike.host.requests import open_requests, resolve
 from deepstrike.host.session import HostFailed, JournalFailed, Session
@@ -105,7 +106,7 @@ class Conduct:
             standing = session.kernel.outcome()
             if standing is not None and not answers and _stays(standing, task.first):
                 return standing
-        self._drive = drive = Drive(session, task.means, outbox, clock)
+        self._drive = drive = Drive(session, _means(task, session), outbox, clock)
         if self._interrupted is not None:
             drive.interrupt(self._interrupted)
         return await drive.run(session.oversight.first(task.first), *answers)
@@ -144,6 +145,10 @@ class Conduct:
             code=outcome.code or None,
             retryable=outcome.retryable,
         )
+
+
+def _means(task: Task, session: Session) -> Means:
+    return replace(task.means, plane=MetaPlane(task.means.plane, session))
 
 
 def _stays(standing: Outcome, resume: Resume) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 from deepstrike._version import __version__
 from deepstrike.records import decode_record
 from deepstrike.wire.effect import Effect, Outcome
-from deepstrike.wire.message import Block
+from deepstrike.wire.message import Block, ToolSpec, UserBlock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +37,7 @@ if _kernel.__version__ != __version__:
 
 __all__ = [
     "FORMAT",
+    "META_TOOLS",
     "RENDERER",
     "Corrupt",
     "Judge",
@@ -71,6 +72,8 @@ count = _kernel.count
 glob = _kernel.glob
 permit = _kernel.permit
 validate = _kernel.validate
+META_TOOLS = {spec.name: spec for spec in msgspec.json.decode(_kernel.META_TOOLS, type=list[ToolSpec])}
+"""The kernel's own tools by name; it offers them beside those of a run."""
 
 _warming = threading.Lock()
 
@@ -91,6 +94,7 @@ encode_input = msgspec.json.Encoder().encode
 """An input as the JSON that `accept` takes. Raises `UnicodeEncodeError` on a lone surrogate."""
 _effects = msgspec.json.Decoder(list[Effect]).decode
 _blocks = msgspec.json.Decoder(list[Block]).decode
+_task = msgspec.json.Decoder(UserBlock).decode
 _outcome = msgspec.json.Decoder(Outcome).decode
 
 
@@ -157,6 +161,10 @@ class Kernel:
     def blocks(self, epoch: int, start: int) -> list[Block]:
         """The prompt's blocks of `epoch` from index `start` on."""
         return _blocks(self._native.blocks(epoch, start))
+
+    def task(self) -> UserBlock:
+        """`turns[0]` as the task stands now: goal, criteria, plan, progress, signals, what is known of what left."""
+        return _task(self._native.task())
 
     def weights(self) -> Weights:
         """What each slot of the prompt weighs, counted anew: for whoever looks at a session."""

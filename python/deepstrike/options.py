@@ -55,6 +55,8 @@ class RuntimeOptions:
     system_prompt, initial_memory: slots 1 and 2 of the context.
     agent_id: a name for this agent, seen by tools as `ToolContext.agent_id`.
     max_parallel_tools: how many tools of one run may run at once.
+    state_placement: where changes of the task state reach the model: "frozen" puts them behind the history, so that the
+        prompt only grows and the provider's cache holds; "live" rewrites `turns[0]`, the literal layout.
     on_tool_suspend: answers a tool's `Suspend`: called with the `ToolSuspendEvent`, gives the answer, a value that JSON
         can hold. A coroutine function runs on the loop, any other function in a thread. What it raises becomes the
         error result of the call. The goal's time goes on meanwhile. None means that a suspended run parks.
@@ -89,6 +91,7 @@ class RuntimeOptions:
     max_total_tokens: int | None = None
     max_cost_usd: float | None = None
     max_parallel_tools: int = 8
+    state_placement: Literal["frozen", "live"] = "frozen"
     on_tool_suspend: Callable[[ToolSuspendEvent], object] | None = None
     on_permission_request: Callable[[PermissionRequestEvent], object] | None = None
     governance: Governance | None = None
@@ -111,6 +114,8 @@ class RuntimeOptions:
         ):
             if limit is not None:
                 _require_positive(name, limit)
+        if self.state_placement not in ("frozen", "live"):
+            raise ConfigError(f'state_placement must be "frozen" or "live", not {self.state_placement!r}')
         _require_text("system_prompt", self.system_prompt)
         _require_texts("initial_memory", self.initial_memory)
         if self.agent_id is not None:

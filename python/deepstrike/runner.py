@@ -16,7 +16,7 @@ from deepstrike.host.parts import checked_part
 from deepstrike.host.recent import Recent
 from deepstrike.host.requests import given, open_requests
 from deepstrike.host.view import view
-from deepstrike.kernel import encode_input
+from deepstrike.kernel import META_TOOLS, encode_input
 from deepstrike.options import RuntimeOptions
 from deepstrike.output.way import way_of
 from deepstrike.providers.base import Provider
@@ -29,12 +29,13 @@ from deepstrike.wire.policy import Attended, Config
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from deepstrike.execution.base import ExecutionPlane
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.requests import Given
     from deepstrike.host.view import ContextView
     from deepstrike.output.way import Way
     from deepstrike.stream import PendingRequest, RunResult
-    from deepstrike.wire.message import Part
+    from deepstrike.wire.message import Part, ToolSpec
 
 
 class RuntimeRunner:
@@ -230,7 +231,7 @@ class RuntimeRunner:
         )
 
     def _config(self, session: str, extensions: Mapping[str, object], way: Way | None) -> Config:
-        system, tools = self._options.system_prompt, self._plane.specs()
+        system, tools = self._options.system_prompt, _tools(self._plane)
         if way is not None:
             system, tools = way.system(system), (*tools, *way.tools)
         return Config(
@@ -241,11 +242,20 @@ class RuntimeRunner:
             policy=self._options.policy(),
             limits=self._options.limits(extensions),
             model=self._options.model(),
+            placement=self._options.state_placement,
             attended=Attended(
                 approvals=self._options.on_permission_request is not None,
                 suspensions=self._options.on_tool_suspend is not None,
             ),
         )
+
+
+def _tools(plane: ExecutionPlane) -> tuple[ToolSpec, ...]:
+    tools = plane.specs()
+    taken = sorted({spec.name for spec in tools} & META_TOOLS.keys())
+    if taken:
+        raise ConfigError(f"{taken[0]!r} is a tool of the runtime's own; give the plane's another name")
+    return tools
 
 
 def _require_crossable(first: Start | Resume) -> None:

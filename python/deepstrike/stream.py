@@ -152,7 +152,7 @@ class UsageEvent:
 
 @dataclass(frozen=True, slots=True)
 class ContextCompressedEvent:
-    """The context was rewritten; `records` counts the blocks that are left of it."""
+    """The context was rewritten; `records` counts what left it or was shortened in it, `stage` says how far it went."""
 
     stage: str
     tokens_before: int

@@ -220,7 +220,7 @@ async def test_todays_options_apply() -> None:
     script = Script(say("hi"))
     await runner_of(script, add, log=log, system_prompt="New.").resume("s")
     request = script.requests[0]
-    assert (request.system_stable, [spec.name for spec in request.tools]) == ("New.", ["add"])
+    assert (request.system_stable, [spec.name for spec in request.tools]) == ("New.", ["add", "recall", "update_plan"])
     assert not any(isinstance(turn, HeadBlock) for turn in request.turns)
 
 
@@ -310,7 +310,7 @@ async def test_looking_at_a_session_shows_its_slots_in_any_process_and_while_it_
     await runner.run("1 + 2?", session_id="s")
     view = await runner.context("s")
     assert (view.system_stable.text, view.system_knowledge.text) == ("You add.", "")
-    assert [spec.name for spec in view.tools.specs] == ["add"]
+    assert [spec.name for spec in view.tools.specs] == ["add", "recall", "update_plan"]
     assert [*view.state.turns, *view.history.turns][: len(model.turns[1])] == model.turns[1]
     weights = (view.system_stable, view.tools, view.state, view.history)
     assert all(slot.tokens > 0 for slot in weights)

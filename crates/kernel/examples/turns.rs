@@ -45,7 +45,7 @@ const START: &str = r#"{"type":"start","goal":[{"type":"text","text":"Add."}],"c
 
 fn reply(effect: u64, turn: u32) -> String {
     let call = format!(
-        r#"{{"type":"call","wire_id":"call_{turn}","name":"add","args_text":"{{\"a\":17,\"b\":28}}","validated":{{"type":"ok","text":"{{\"a\":17,\"b\":28}}"}}}}"#
+        r#"{{"type":"call","wire_id":"call_{turn}","name":"add","args_text":"{{\"a\":{turn},\"b\":28}}","validated":{{"type":"ok","text":"{{\"a\":{turn},\"b\":28}}"}}}}"#
     );
     let usage = r#"{"input":100,"output":10}"#;
     format!(

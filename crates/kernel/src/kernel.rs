@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use crate::context::render::user_block;
 use crate::context::slots::{Slots, slots};
 use crate::context::weigh::{Scale, Tokens};
 use crate::governance::{NoSchemas, STAGES, Schemas, Stage, Windows};
@@ -125,11 +126,17 @@ impl Kernel {
         self.state.prompt().slice(epoch, from)
     }
 
+    /// `turns[0]` as the task stands now, as a JSON block, wherever on the wire its parts stand.
+    #[must_use]
+    pub fn task_block(&self) -> String {
+        user_block(&self.state.task().canonical()).into_string()
+    }
+
     /// What each slot of the prompt weighs, counted anew.
     #[must_use]
     pub fn slots(&self) -> Slots {
         let model = self.state.run.as_ref().map_or("", |run| &run.config.model.id);
-        slots(self.state.prompt(), &Scale { tokens: &*self.tokens, model })
+        slots(self.state.prompt(), &self.state.task().canonical(), &Scale { tokens: &*self.tokens, model })
     }
 
     /// The estimate of the whole prompt that the limits go by, and the window; zeros before the first goal.
@@ -188,12 +195,13 @@ impl Kernel {
     fn try_step(&mut self, windows: &mut Windows, input: Input, now: Millis) -> Result<Vec<Record>, Rejected> {
         let mut desk = Desk { tokens: &*self.tokens, stages: self.stages, windows, schemas: &*self.schemas };
         let Some(events) = decide(&self.state, input, &desk)? else { return Ok(Vec::new()) };
+        let since = self.state.next;
         let at = if self.state.next == 0 { now.0 } else { now.0.max(self.state.at) };
         let mut records = Vec::with_capacity(events.len().saturating_add(4));
         for event in events {
             records.push(recorded(&mut self.state, event, at)?);
         }
-        while let Some(event) = follow(&self.state, &mut desk, at) {
+        while let Some(event) = follow(&self.state, &mut desk, since, at) {
             records.push(recorded(&mut self.state, event, at)?);
         }
         Ok(records)

@@ -15,6 +15,7 @@ pub mod context;
 mod fault;
 pub mod governance;
 mod kernel;
+pub mod meta;
 pub mod run;
 pub mod signals;
 
@@ -34,4 +35,4 @@ pub struct Millis(pub i64);
 pub const FORMAT: u64 = 1;
 
 /// Version of the rendering: digests are compared only between equal ones.
-pub const RENDERER: u64 = 1;
+pub const RENDERER: u64 = 2;

@@ -73,6 +73,11 @@ impl Kernel {
         self.read(py, |machine| machine.blocks(epoch, start))
     }
 
+    /// `turns[0]` as the task stands now.
+    fn task(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
+        self.read(py, |machine| machine.task_block().into_bytes())
+    }
+
     /// Tokens by slot, the estimate of the whole prompt, the window.
     fn weights(&self, py: Python<'_>) -> PyResult<Weights> {
         let look = |machine: &mut Machine| {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.unknown import unknown_tool
+from deepstrike.kernel import META_TOOLS
 from deepstrike.tools.decorator import tool_in
 from deepstrike.tools.failures import failure
 from deepstrike.tools.running import run_tool
@@ -36,7 +37,8 @@ class LocalExecutionPlane:
     def register(self, *tools: Callable[..., object]) -> LocalExecutionPlane:
         """Add tools; plain functions become tools as by `tool(function)` in the same place. Returns the plane.
 
-        Runs that begin from now on offer them. Raises `ConfigError` for a second tool of the same name; then none of
+        Runs that begin from now on offer them. Raises `ConfigError` for a second tool of the same name, and for the
+        name of a meta-tool (`recall`, `update_plan`); then none of
         them is added.
         """
         frame = sys._getframe(1)
@@ -44,6 +46,10 @@ class LocalExecutionPlane:
             added = dict(self._tools)
             for each in tools:
                 made: Tool[..., object] = tool_in(frame, each)
+                if made.name in META_TOOLS:
+                    raise ConfigError(
+                        f"{made.name!r} is a tool of the runtime's own; give yours another name: tool(name=…)(function)"
+                    )
                 if made.name in added:
                     raise ConfigError(
                         f"there is already a tool named {made.name!r}; unregister it first, or give another name: "

@@ -108,7 +108,7 @@ class Narrator:
             case SignalledEvent():
                 return (SignalEvent(event.signal),)
             case Compressed():
-                return (ContextCompressedEvent(event.stage, event.tokens_before, event.tokens, len(event.blocks)),)
+                return (ContextCompressedEvent(event.stage, event.tokens_before, event.tokens, event.left),)
             case Ended(status="error", fault=Fault() as fault):
                 return (ErrorEvent(fault.message, fault.code, fault.retryable),)
             case _:

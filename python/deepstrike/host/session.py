@@ -64,6 +64,7 @@ class Session:
         "limits",
         "model",
         "narrator",
+        "offers_tools",
         "oversight",
         "prompt",
         "result_share",
@@ -86,6 +87,7 @@ class Session:
         self.narrator = standing.narrator
         self.model = config.model.id
         self.limits = config.limits
+        self.offers_tools = bool(config.tools)
         # The part of the window, in tokens, that one tool result may fill.
         self.result_share = max(1, config.limits.window // 4)
         self.oversight = oversight
@@ -186,6 +188,14 @@ class Session:
     async def put_blob(self, data: bytes) -> str:
         """Keep `data` beside the log."""
         return await self._log.put_blob(self.id, data)
+
+    async def records(self) -> list[bytes]:
+        """All records of the session as the log holds them."""
+        return await self._log.read(self.id)
+
+    async def blob(self, ref: str) -> bytes:
+        """All bytes of a blob beside the log. Raises `SessionError` for one that is not there."""
+        return await self._log.get_blob(ref)
 
     async def off_loop(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`work(*args)`, in a thread where `size` bytes would hold the loop too long."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import deque
 from contextlib import suppress
@@ -43,6 +44,9 @@ _WITHHELD = (
     "not run: a secret was withheld from what it was to be called with, and only the process that was given it knows "
     "it; call it again"
 )
+
+# Tokens of the line that says where the whole result is; a reference has about 50 characters.
+_POINTER = 64
 
 
 class ToolRun:
@@ -186,13 +190,16 @@ class ToolRun:
         """A result larger than its share goes to the blob store; its preview stays in the context."""
         text = bound().hidden("\n".join(part.text for part in result.parts if isinstance(part, Text)))
         data = text.encode()
-        cut = await self._session.off_loop(len(data), clip, text, self._session.model, self._session.result_share)
-        if cut is None:
+        share = self._session.result_share
+        room = max(1, share - _POINTER)
+        cut = await self._session.off_loop(len(data), clip, text, self._session.model, room)
+        if cut is None or cut[1] <= share:
             return result
         preview, tokens = cut
         blob: BlobRef | None = None
         try:
             blob = BlobRef(await self._session.put_blob(data), len(data), tokens)
+            preview += f"\n[the whole has {tokens} tokens; recall({json.dumps(blob.ref)}) reads it in parts]"
         except (Exception, GeneratorExit):
             # The tool has run and its preview is worth more than an error; the log's own failure shows at the append.
             _log.exception("the full result of %r could not be stored, only its preview is kept", self._effect.name)

@@ -43,9 +43,10 @@ class ToolSlot:
 class ContextView:
     """The four slots of a session as they stand, and the tools beside them.
 
-    `state` is `turns[0]`, `history` the turns behind it. The tokens of a slot are counted here and now in the model's
-    vocabulary. `total_tokens` is the estimate that the limits go by: it follows the usage that the service reported, so
-    it is not their sum. `window` is the context window of the newest goal in tokens.
+    `state` is `turns[0]` as the task stands now: goal, criteria, plan, progress, compression log, signals. On the wire
+    changes of it stand in deltas among the turns behind it, the `history`. The tokens of a slot are counted here and
+    now in the model's vocabulary. `total_tokens` is the estimate that the limits go by: it follows the usage that the
+    service reported, so it is not their sum. `window` is the context window of the newest goal in tokens.
     """
 
     system_stable: SystemSlot
@@ -72,7 +73,7 @@ def _view(kernel: Kernel) -> ContextView:
         SystemSlot(head.system_stable, weights.system_stable),
         SystemSlot(head.system_knowledge, weights.system_knowledge),
         ToolSlot(head.tools, weights.tools),
-        TurnSlot(turns[:1], weights.state),
+        TurnSlot((kernel.task(),), weights.state),
         TurnSlot(turns[1:], weights.history),
         weights.total,
         weights.window,

@@ -9,6 +9,7 @@ from deepstrike.wire.input import AnswerBody, Fault
 from deepstrike.wire.message import Block, Notice, Part, RecordedPart, ToolResult, Usage, Validated, Wire
 from deepstrike.wire.policy import Config, Policy, Price
 from deepstrike.wire.signal import Signal
+from deepstrike.wire.task import Digest, Plan, Source
 
 
 class Event(Wire, frozen=True, forbid_unknown_fields=False):
@@ -142,19 +143,27 @@ class SignalledEvent(Event, frozen=True, tag="signalled"):
 
 
 class StateChanged(Event, frozen=True, tag="state_changed"):
-    """The task state changed; `text` is the delta as it is rendered."""
+    """The task state changed; `text` is the delta as it is rendered, `plan` the plan that is in force now."""
 
     text: str
     tokens: int
+    plan: Plan | None = None
 
 
 class Compressed(Event, frozen=True, tag="compressed"):
-    """A new epoch began with these blocks; the result is kept so that newer strategies replay old logs."""
+    """A new epoch began: the head, and these blocks behind it, each with its source.
+
+    The result is kept so that newer strategies replay old logs. `stage` is the strategy that went furthest, `digest`
+    what is left of what left the prompt, `left` how many records left it or were shortened in it this time.
+    """
 
     stage: str
     blocks: tuple[Block, ...]
     tokens_before: int
     tokens: int
+    sources: tuple[Source, ...] = ()
+    digest: Digest = Digest(0, 0, 0)
+    left: int = 0
 
 
 class PolicyChanged(Event, frozen=True, tag="policy_changed"):

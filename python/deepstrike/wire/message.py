@@ -166,11 +166,15 @@ class UserBlock(Wire, frozen=True, tag="user"):
 
 
 class AssistantBlock(Wire, frozen=True, tag="assistant"):
-    """What the model said, in wire order."""
+    """What the model said, in wire order.
+
+    `rebased` where what stood before it was rewritten since: artefacts that are bound to it hold no longer.
+    """
 
     parts: tuple[AssistantPart, ...]
     dialect: str = ""
     model: str = ""
+    rebased: bool = False
 
 
 class ResultBlock(Wire, frozen=True, tag="result"):

@@ -15,10 +15,14 @@ class Price(Wire, frozen=True):
 
 
 class Model(Wire, frozen=True):
-    """The model a run talks to. The price is None where it is not known."""
+    """The model a run talks to. The price is None where it is not known.
+
+    `cache_ms` is how long its provider's cache keeps a prompt that is not asked again.
+    """
 
     id: str
     price: Price | None = None
+    cache_ms: int = 300_000
 
 
 class Limits(Wire, frozen=True):

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::arguments::object_text;
 use crate::wire::message::{
     AssistantBlock, AssistantPart, Block, CallBlock, HeadBlock, Part, RecordedPart, ResultBlock, Text, ToolResult,
-    UserBlock,
+    ToolSpec, UserBlock,
 };
 use crate::wire::policy::Config;
 
@@ -18,10 +18,9 @@ pub fn block_text(block: &Block<'_>) -> Box<str> {
     serde_json::to_string(block).unwrap_or_default().into_boxed_str()
 }
 
-/// Slots 1 and 2 and the tools, in an order that does not depend on how they were given.
+/// Slots 1 and 2 and these tools, in an order that does not depend on how they were given.
 #[must_use]
-pub fn head_block(config: &Config) -> HeadBlock {
-    let mut tools = config.tools.clone();
+pub fn head_block(config: &Config, mut tools: Vec<ToolSpec>) -> HeadBlock {
     tools.sort_by(|left, right| left.name.cmp(&right.name));
     HeadBlock { system_stable: config.system.clone(), system_knowledge: config.preload.join("\n\n"), tools }
 }
@@ -56,6 +55,7 @@ pub fn assistant_block(parts: &[RecordedPart], complete: bool, dialect: &str, mo
         parts,
         dialect: Cow::Borrowed(dialect),
         model: Cow::Borrowed(model),
+        rebased: false,
     }))
 }
 
@@ -72,6 +72,18 @@ fn assistant_part(part: &RecordedPart) -> Option<AssistantPart<'_>> {
             args_text: object_text(&call.args_text),
         })),
     }
+}
+
+/// A reply that stands behind another prefix than the one it was given to, if that matters to any of its parts.
+#[must_use]
+pub fn rebased(text: &str) -> Option<Box<str>> {
+    // Most replies have no artefact; what says otherwise within a text costs only a look.
+    if !text.contains(r#""type":"opaque""#) && !text.contains(r#""type":"thinking""#) {
+        return None;
+    }
+    let Ok(Block::Assistant(mut reply)) = serde_json::from_str::<Block<'static>>(text) else { return None };
+    reply.rebased = true;
+    Some(block_text(&Block::Assistant(reply)))
 }
 
 /// A call's result as a block.

@@ -16,6 +16,7 @@ const IMAGE: u64 = 1_600;
 
 /// A counter for one model.
 #[derive(Clone, Copy)]
+#[allow(missing_debug_implementations, reason = "a counter has nothing to show")]
 pub struct Scale<'a> {
     /// Who counts.
     pub tokens: &'a dyn Tokens,

@@ -86,6 +86,12 @@ pub enum Step {
     Settled {
         /// The block.
         block: Box<str>,
+        /// Seq of its Settled.
+        seq: u64,
+        /// What it says, as a hash.
+        outcome: u64,
+        /// Whether it is an error.
+        failed: bool,
         /// Its tokens.
         tokens: u64,
     },

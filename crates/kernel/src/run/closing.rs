@@ -7,6 +7,7 @@ use alloc::vec;
 use super::calls::{OpenCall, Step};
 use super::limits::Stop;
 use crate::context::weigh::Scale;
+use crate::meta::class;
 use crate::wire::event::{Event, Refuse, Settled, Verdict};
 use crate::wire::message::{Class, Part, Text, ToolResult};
 use crate::wire::policy::Config;
@@ -60,11 +61,6 @@ fn lost() -> (&'static str, String) {
     ("outcome_unknown", UNKNOWN.to_string())
 }
 
-/// What a crash means for a tool; one that is no longer known counts as `once`.
-pub(crate) fn class(config: &Config, name: &str) -> Class {
-    config.tools.iter().find(|tool| tool.name == name).map_or(Class::Once, |tool| tool.effect)
-}
-
 /// The Settled of a call whose own step calls for one: not valid, refused, denied, or lost in a crash.
 pub(crate) fn settle_by_step(call: &OpenCall, scale: &Scale<'_>) -> Option<Event> {
     let (kind, text) = match (&call.step, &call.args) {
@@ -85,7 +81,7 @@ fn refused(refusal: &Refuse) -> (&'static str, String) {
     }
 }
 
-fn settle(call: &OpenCall, kind: &str, text: &str, scale: &Scale<'_>) -> Event {
+pub(crate) fn settle(call: &OpenCall, kind: &str, text: &str, scale: &Scale<'_>) -> Event {
     let parts = vec![Part::Text(Text { text: text.to_string() })];
     let tokens = scale.content(&parts);
     let result = ToolResult { parts, error_kind: kind.to_string(), blob: None };

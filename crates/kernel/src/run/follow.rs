@@ -6,11 +6,15 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::calls::{OpenCall, Step};
 use super::closing::{Why, close, settle_by_step};
 use super::limits;
+use super::planning::settle_here;
+use super::press::press;
 use super::resolve::Next;
-use super::state::{Run, State};
+use super::state::{Overflow, Run, State};
+use super::stuck;
 use crate::Millis;
 use crate::context::weigh::{Scale, Tokens};
 use crate::governance::{Call, Name, Schemas, Stage, View, Windows, judge};
+use crate::meta;
 use crate::wire::event::{Begun, CallRef, Event, Judged, Status};
 
 /// What *decide* may use beside the state.
@@ -30,8 +34,9 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// The next event that follows from the state at `now`.
-pub(crate) fn follow(state: &State, desk: &mut Desk<'_>, now: i64) -> Option<Event> {
+/// The next event that follows from the state at `now`. Records from `since` on are of the same batch: a call of the
+/// model that became owed by one of them has not been asked yet, so its prompt may still be rewritten.
+pub(crate) fn follow(state: &State, desk: &mut Desk<'_>, since: u64, now: i64) -> Option<Event> {
     let run = state.run.as_ref().filter(|run| run.ended.is_none())?;
     if let Some(Next::End(ended)) = run.reply.as_ref().map(|reply| &reply.next) {
         let why = end_of_reply(ended.status, state, run, now);
@@ -39,6 +44,13 @@ pub(crate) fn follow(state: &State, desk: &mut Desk<'_>, now: i64) -> Option<Eve
     }
     if let Some(stop) = limits::reached(state, run, now) {
         return Some(close_next(run, Why::Limit(stop), desk).unwrap_or_else(|| Event::Ended(stop.ended())));
+    }
+    let is_new = run.owed.is_some_and(|owed| owed >= since) || run.overflow == Overflow::Refused;
+    if is_new && run.owed.is_some() {
+        if let Some(end) = stuck::end(&run.rounds) {
+            return Some(end);
+        }
+        return press(state, run, desk, now);
     }
     act(state, run, desk, now)
 }
@@ -63,6 +75,9 @@ fn act(state: &State, run: &Run, desk: &mut Desk<'_>, now: i64) -> Option<Event>
     if let Some(settled) = run.open_calls().find_map(|call| settle_by_step(call, &scale)) {
         return Some(settled);
     }
+    if let Some(event) = run.open_calls().find_map(|call| settle_here(&state.task, call, &scale)) {
+        return Some(event);
+    }
     begin(run)
 }
 
@@ -81,7 +96,7 @@ fn pass(state: &State, run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'
         name: &call.name,
         args,
         approved: call.approved,
-        own: false,
+        own: meta::named(&call.name).is_some(),
     };
     let (verdict, trail) = judge(desk.stages, &view, &seen, desk.windows, Millis(now));
     Event::Judged(Judged { call: call.at, verdict, trail })

@@ -10,6 +10,9 @@ use crate::wire::input::Fault;
 use crate::wire::message::Usage;
 use crate::wire::policy::{Limits, Price};
 
+/// The code of a prompt that is too long, also in a provider's failure.
+pub(crate) const TOO_LONG: &str = "context_overflow";
+
 /// A limit that was reached, with its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -52,7 +55,7 @@ impl Stop {
             Self::Tokens(_) => "max_total_tokens",
             Self::Cost(_) => "max_cost",
             Self::Time(_) => "timeout_ms",
-            Self::Window { .. } => "context_overflow",
+            Self::Window { .. } => TOO_LONG,
         }
     }
 
@@ -71,13 +74,7 @@ impl Stop {
     /// The end that it makes.
     #[must_use]
     pub fn ended(self) -> Ended {
-        let message = match self {
-            Self::Window { .. } => format!(
-                "the request does not fit: {}; raise max_tokens or shorten system, tools or goal",
-                self.figure()
-            ),
-            _ => format!("limit reached ({}); raise it to go on", self.figure()),
-        };
+        let message = format!("limit reached ({}); raise it to go on", self.figure());
         let fault = Fault { code: self.code().into(), message, retryable: false };
         Ended { status: self.status(), fault: Some(fault) }
     }
@@ -92,12 +89,10 @@ pub(crate) fn reached(state: &State, run: &Run, now: i64) -> Option<Stop> {
     if let Some(timeout) = limits.timeout_ms.filter(|timeout| run.active_ms(state.at, now) >= *timeout) {
         return Some(Stop::Time(timeout));
     }
-    if let Allowance::Spent(stop) = allowance(state, run) {
-        return Some(stop);
+    match allowance(state, run) {
+        Allowance::Spent(stop) => Some(stop),
+        Allowance::Full | Allowance::Capped(..) => None,
     }
-    let (prompt, reserve, window) = (state.prompt.tokens(), limits.reserve, limits.window);
-    let over = run.phase() == Phase::Thinking && prompt.saturating_add(reserve) > window;
-    over.then_some(Stop::Window { prompt, reserve, window })
 }
 
 /// What the budgets leave for the output of the next call.

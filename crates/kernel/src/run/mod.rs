@@ -9,5 +9,8 @@ pub mod limits;
 pub mod outcome;
 pub mod pending;
 pub mod phase;
+pub(crate) mod planning;
+pub(crate) mod press;
 pub mod resolve;
 pub mod state;
+pub(crate) mod stuck;

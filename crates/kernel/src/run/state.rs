@@ -9,10 +9,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::calls::OpenCall;
 use super::phase::Phase;
 use super::resolve::Next;
+use super::stuck::Round;
 use crate::context::prompt::Prompt;
+use crate::context::task::Task;
 use crate::wire::event::{CallRef, Ended};
 use crate::wire::message::Usage;
-use crate::wire::policy::{Config, Price};
+use crate::wire::policy::{Config, Limits, Price};
 
 /// The fold of a session's log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,8 +23,13 @@ pub struct State {
     pub(crate) at: i64,
     /// Time of the first record: it tells sessions of the same id in different logs apart.
     pub(crate) born: i64,
+    /// When the model last replied.
+    pub(crate) asked: Option<i64>,
     pub(crate) run: Option<Run>,
     pub(crate) prompt: Prompt,
+    pub(crate) task: Task,
+    /// Tokens that the model's service has refused as too many.
+    pub(crate) ceiling: Option<u64>,
     pub(crate) notes: Vec<Note>,
     pub(crate) ids: BTreeSet<u64>,
     pub(crate) heard: BTreeSet<Box<str>>,
@@ -37,11 +44,25 @@ pub(crate) struct Run {
     pub(crate) tally: Tally,
     /// Price of the model that answered last, where it is not that of the config: the next answer may be its too.
     pub(crate) answered_at: Option<Price>,
+    pub(crate) overflow: Overflow,
+    /// What the last replies did.
+    pub(crate) rounds: Vec<Round>,
     /// The CallModel that is owed.
     pub(crate) owed: Option<u64>,
     /// The last reply, while its calls are open or its end is due.
     pub(crate) reply: Option<LastReply>,
     pub(crate) ended: Option<Ended>,
+}
+
+/// Whether the service refused the prompt as too long since the last reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overflow {
+    /// It did not.
+    None,
+    /// It did, and the prompt is still that one.
+    Refused,
+    /// It did, and the prompt was compressed since.
+    Retried,
 }
 
 /// What the current goal has used, over all its resumes.
@@ -69,6 +90,18 @@ pub(crate) struct LastReply {
 pub(crate) struct Note {
     pub(crate) text: String,
     pub(crate) tokens: u64,
+    pub(crate) of: Origin,
+}
+
+/// What a note is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A word of the kernel's own.
+    Word,
+    /// The plan changed.
+    Plan,
+    /// A signal came.
+    Signal,
 }
 
 impl State {
@@ -85,6 +118,18 @@ impl State {
     #[must_use]
     pub fn prompt(&self) -> &Prompt {
         &self.prompt
+    }
+
+    /// The task state.
+    #[must_use]
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// The bounds of the current goal.
+    #[must_use]
+    pub fn limits(&self) -> Option<&Limits> {
+        self.run.as_ref().map(|run| &run.config.limits)
     }
 
     /// Whether a call id was given out in this session. Ids are kept as hashes: a collision only costs a longer id.

@@ -9,6 +9,7 @@ use super::message::{Block, Notice, Part, RecordedPart, ToolResult, Usage, Valid
 use super::plain;
 use super::policy::{Config, Policy, Price};
 use super::signal::Signal;
+use super::task::{Digest, Plan, Source};
 
 /// A call's name: the seq of its Replied and its index among the calls of that reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,19 +204,31 @@ pub struct StateChanged {
     pub text: String,
     /// Its tokens.
     pub tokens: u64,
+    /// The plan that is in force now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
 }
 
-/// A new epoch began with these blocks; kept whole so that newer strategies replay old logs.
+/// A new epoch began: the head, where none is among them, and these blocks; kept whole so that newer strategies replay old logs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compressed {
-    /// The strategy.
+    /// The strategy that went furthest.
     pub stage: String,
-    /// All blocks of the new epoch.
+    /// The blocks of the new epoch.
     pub blocks: Vec<Block<'static>>,
     /// Tokens of the prompt before.
     pub tokens_before: u64,
     /// Tokens of the prompt now.
     pub tokens: u64,
+    /// Where each of the blocks is from.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub sources: Vec<Source>,
+    /// What is left of what left the prompt, now and before.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub digest: Digest,
+    /// How many records left the prompt, or were shortened in it, this time.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub left: u64,
 }
 
 /// Another policy from here on.

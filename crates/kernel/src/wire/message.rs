@@ -253,6 +253,9 @@ pub struct AssistantBlock<'a> {
     /// The model that said it.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub model: Cow<'a, str>,
+    /// Whether what stood before it was rewritten since: artefacts that are bound to it hold no longer.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub rebased: bool,
 }
 
 /// One tool result, directly behind its assistant block, in call order.

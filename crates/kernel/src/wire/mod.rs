@@ -15,6 +15,7 @@ pub mod policy;
 pub mod record;
 pub mod signal;
 pub mod strict;
+pub mod task;
 
 /// Whether a field has its default and is left out.
 pub(crate) fn plain<T: Default + PartialEq>(value: &T) -> bool {

@@ -28,6 +28,19 @@ pub struct Model {
     /// Its price, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// How long its provider's cache keeps a prompt that is not asked again, in milliseconds.
+    #[serde(default = "five_minutes", skip_serializing_if = "is_five_minutes")]
+    pub cache_ms: u64,
+}
+
+const FIVE_MINUTES: u64 = 300_000;
+
+fn five_minutes() -> u64 {
+    FIVE_MINUTES
+}
+
+fn is_five_minutes(ms: &u64) -> bool {
+    *ms == FIVE_MINUTES
 }
 
 /// Bounds of a goal, over all its resumes.

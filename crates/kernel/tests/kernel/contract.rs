@@ -144,3 +144,15 @@ fn recorded_sessions_stay_as_they_were_written() {
         assert_eq!(kernel.state(), world.kernel.state());
     }
 }
+
+#[test]
+fn sessions_that_an_earlier_renderer_wrote_fold_and_take_a_further_goal() {
+    for entry in fs::read_dir(path("logs/format-1")).unwrap() {
+        let log = fs::read_to_string(entry.unwrap().path()).unwrap();
+        let mut world = World::of(log.lines().map(|line| line.as_bytes().to_vec()).collect());
+        world.now = i64::MAX / 2;
+        let epoch = world.kernel.epoch();
+        world.take(goal("Go on."));
+        assert_eq!((world.kernel.phase(), world.kernel.epoch()), ("thinking", epoch + 1));
+    }
+}

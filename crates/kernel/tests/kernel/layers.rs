@@ -1,4 +1,4 @@
-//! wire ← rooms (context, governance, signals) ← run ← kernel; rooms never import each other.
+//! wire ← rooms (context, governance, meta, signals) ← run ← kernel; rooms never import each other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &["wire"]),
     ("context", &["wire", "context"]),
     ("governance", &["wire", "governance"]),
+    ("meta", &["wire", "meta"]),
     ("signals", &["wire", "signals"]),
-    ("run", &["wire", "context", "governance", "signals", "run"]),
+    ("run", &["wire", "context", "governance", "meta", "signals", "run"]),
     ("fault.rs", &["wire"]),
     ("kernel.rs", &["wire", "context", "governance", "signals", "run"]),
 ];

@@ -2,6 +2,7 @@
 
 use deepstrike_kernel::wire::event::{Compressed, Event, StateChanged};
 use deepstrike_kernel::wire::message::Block;
+use deepstrike_kernel::wire::task::{Digest, Role, Source};
 use deepstrike_kernel::{Corrupt, Kernel, Record};
 
 use crate::say::*;
@@ -77,7 +78,7 @@ fn a_prompt_that_folds_to_other_bytes_is_found() {
 #[test]
 fn digests_of_another_renderer_are_not_compared_and_a_resume_opens_a_new_epoch() {
     let mut world = World::new();
-    world.log = changed(0, r#""renderer":1"#, r#""renderer":0"#);
+    world.log = changed(0, r#""renderer":2"#, r#""renderer":0"#);
     world.log[0] = String::from_utf8(world.log[0].clone()).unwrap().replace("Do it.", "Do it!").into_bytes();
     world.log.truncate(5);
     world.kernel = replay(&world.log).unwrap();
@@ -118,7 +119,8 @@ fn with_event(mut world: World, event: Event) -> World {
 #[test]
 fn a_changed_task_state_is_read_with_the_next_call() {
     let world = World::after([start(), replies(0, vec![call("look")])]);
-    let mut world = with_event(world, Event::StateChanged(StateChanged { text: "Step 2 of 3.".into(), tokens: 5 }));
+    let mut world =
+        with_event(world, Event::StateChanged(StateChanged { text: "Step 2 of 3.".into(), tokens: 5, plan: None }));
     world.take(result(world.runs()[0].id, "r"));
     let blocks = world.blocks();
     let Some(Block::User(user)) = blocks.last() else { panic!() };
@@ -129,12 +131,21 @@ fn a_changed_task_state_is_read_with_the_next_call() {
 fn a_compression_opens_an_epoch_with_the_blocks_it_carries() {
     let world = World::after([start()]);
     let (head, blocks) = (world.blocks()[0].clone(), world.blocks().split_off(1));
-    let event = Compressed { stage: "renew".into(), blocks: blocks.clone(), tokens_before: 90, tokens: 12 };
+    let event = Compressed {
+        stage: "renew".into(),
+        blocks: blocks.clone(),
+        tokens_before: 90,
+        tokens: 12,
+        sources: vec![Source { role: Role::State, seq: 0, tokens: 7 }],
+        digest: Digest::default(),
+        left: 0,
+    };
+    let before = world.kernel.state().prompt().head_tokens();
     let world = with_event(world, Event::Compressed(event));
     let call = world.call_model().unwrap();
     assert_eq!((call.id, call.epoch, call.len), (1, 2, 2));
     assert_eq!(world.blocks(), [vec![head], blocks].concat());
-    assert_eq!(world.kernel.state().prompt().tokens(), 12);
+    assert_eq!(world.kernel.state().prompt().tokens(), before + 7, "tokens are those of the head and the sources");
 }
 
 #[test]

@@ -10,11 +10,13 @@
     reason = "a test fails by panicking"
 )]
 
+mod compression;
 mod contract;
 mod governance;
 mod layers;
 mod limits;
 mod log;
+mod planning;
 mod prompts;
 mod questions;
 mod random;
@@ -23,6 +25,8 @@ mod resume;
 mod say;
 mod signals;
 mod stops;
+mod stuck;
 mod table;
 mod tools;
+mod walk;
 mod world;

@@ -1,6 +1,7 @@
 //! The rendered prompt.
 
 use deepstrike_kernel::context::slots::Slots;
+use deepstrike_kernel::meta::META_TOOLS;
 use deepstrike_kernel::wire::input::{Input, Start};
 use deepstrike_kernel::wire::message::{Block, Class, Image, Part};
 use deepstrike_kernel::wire::policy::Config;
@@ -15,7 +16,10 @@ fn the_first_two_blocks_are_the_head_and_the_goal_with_its_criteria() {
     let picture = Part::Image(Image { url: "http://x".into(), ..Image::default() });
     let goal = vec![text("Do it."), picture];
     let world = World::after([Input::Start(Start { goal, config, criteria: vec!["fast".into(), "good".into()] })]);
-    let tools = r#"{"name":"look","description":"does look","parameters":"{}","effect":"read"},{"name":"put","description":"does put","parameters":"{}","effect":"idempotent"},{"name":"write","description":"does write","parameters":"{}"}"#;
+    let [recall, plan] = META_TOOLS else { panic!() };
+    let own = r#"{"name":"look","description":"does look","parameters":"{}","effect":"read"},{"name":"put","description":"does put","parameters":"{}","effect":"idempotent"}"#;
+    let [recall, plan] = [recall, plan].map(|tool| serde_json::to_string(&tool.spec()).unwrap());
+    let tools = format!(r#"{own},{recall},{plan},{{"name":"write","description":"does write","parameters":"{{}}"}}"#);
     let head =
         format!(r#"{{"type":"head","system_stable":"Be brief.","system_knowledge":"one\n\ntwo","tools":[{tools}]}}"#);
     let user = r#"{"type":"user","parts":[{"type":"text","text":"Do it."},{"type":"image","url":"http://x"},{"type":"text","text":"Criteria:\n- fast\n- good"}]}"#;
@@ -108,13 +112,16 @@ fn another_head_weighs_by_its_length() {
 fn each_slot_is_weighed_by_what_stands_in_it() {
     let mut config = Config { system: "s".repeat(40), preload: vec!["k".repeat(80)], ..config() };
     config.tools.truncate(1);
-    let tool = &config.tools[0];
-    let schema = [&tool.name, &tool.description, &tool.parameters].map(|text| text.len().div_ceil(4) as u64);
+    let own = META_TOOLS.iter().map(|tool| tool.spec()).chain(config.tools.clone());
+    let tools = own.map(|tool| {
+        8 + [tool.name, tool.description, tool.parameters].iter().map(|text| text.len().div_ceil(4) as u64).sum::<u64>()
+    });
+    let tools: u64 = tools.sum();
     let mut world = World::after([start_with(config.clone()), replies(0, vec![said("aaaaaaaa"), call("look")])]);
     world.take(result(world.runs()[0].id, "rrrrrrrrrrrr"));
     let slots = world.kernel.slots();
     assert_eq!((slots.system_stable, slots.system_knowledge), (10, 20));
-    assert_eq!(slots.tools, 8 + schema.iter().sum::<u64>());
+    assert_eq!(slots.tools, tools);
     let goal = world.blocks()[1].clone();
     assert!(matches!(goal, Block::User(_)));
     assert_eq!(slots.state, 8 + 2);

@@ -24,7 +24,7 @@ pub fn config() -> Config {
         tools: vec![tool("write", Class::Once), tool("put", Class::Idempotent), tool("look", Class::Read)],
         policy: Policy::default(),
         limits: limits(),
-        model: Model { id: "m".into(), price: None },
+        model: Model { id: "m".into(), price: None, cache_ms: 300_000 },
         placement: Default::default(),
         attended: Attended::default(),
     }

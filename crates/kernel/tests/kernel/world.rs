@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use deepstrike_kernel::context::task::{SIGNALS, plan_text};
 use deepstrike_kernel::governance::Stage;
 use deepstrike_kernel::wire::effect::{AskUser, CallModel, Effect, Outcome, RunTool};
 use deepstrike_kernel::wire::event::{Event, Verdict};
 use deepstrike_kernel::wire::input::Input;
-use deepstrike_kernel::wire::message::{AssistantPart, Block};
+use deepstrike_kernel::wire::message::{AssistantPart, Block, Part, Text, UserBlock};
+use deepstrike_kernel::wire::task::Role;
 use deepstrike_kernel::{Kernel, Millis, Record, Rejected, Tokens};
 
 /// One token for four bytes, begun or full.
@@ -31,6 +33,9 @@ pub struct World {
     pub kernel: Kernel,
     pub log: Vec<Vec<u8>>,
     pub now: i64,
+    /// After how many steps the log is folded anew and looked through; 1 where nothing says otherwise.
+    pub every: usize,
+    steps: usize,
     stages: &'static [Stage],
     sent: (u64, Vec<String>),
     refused: BTreeSet<u64>,
@@ -43,7 +48,16 @@ impl World {
 
     pub fn with_stages(stages: &'static [Stage]) -> Self {
         let kernel = Kernel::new(Box::new(Quarters)).with_stages(stages);
-        Self { kernel, log: vec![], now: 1_000, stages, sent: (0, vec![]), refused: BTreeSet::new() }
+        Self {
+            kernel,
+            log: vec![],
+            now: 1_000,
+            every: 1,
+            steps: 0,
+            stages,
+            sent: (0, vec![]),
+            refused: BTreeSet::new(),
+        }
     }
 
     /// A world in which these inputs were taken.
@@ -55,6 +69,12 @@ impl World {
         world
     }
 
+    /// A world whose log is this, in a process of its own.
+    pub fn of(log: Vec<Vec<u8>>) -> Self {
+        let kernel = Kernel::replay(Box::new(Quarters), log.iter().map(Vec::as_slice)).unwrap();
+        Self { kernel, log, now: 1_000_000, ..Self::new() }
+    }
+
     /// Gives an input a millisecond later.
     pub fn give(&mut self, input: Input) -> Result<Vec<Event>, Rejected> {
         self.now += 1;
@@ -63,17 +83,18 @@ impl World {
     }
 
     pub fn give_text(&mut self, text: &[u8]) -> Result<Vec<Event>, Rejected> {
-        let before = self.kernel.state().clone();
+        let before = self.is_due().then(|| self.kernel.state().clone());
         match self.kernel.accept(text, Millis(self.now)) {
             Ok(lines) => {
                 let from = self.log.len();
                 self.log.extend(lines);
-                self.check();
+                self.check_now();
                 Ok(self.events(from))
             }
             Err(rejected) => {
                 assert!(!matches!(rejected, Rejected::Broken(_)), "{rejected}");
-                assert_eq!(*self.kernel.state(), before, "a rejected input changed the state");
+                let after = before.as_ref().map(|_| self.kernel.state().clone());
+                assert_eq!(after, before, "a rejected input changed the state");
                 Err(rejected)
             }
         }
@@ -96,7 +117,8 @@ impl World {
 
     /// The log's events from a record on.
     pub fn events(&self, from: usize) -> Vec<Event> {
-        self.records().split_off(from).into_iter().map(|record| record.event).collect()
+        let read = |line: &Vec<u8>| serde_json::from_slice::<Record>(line).unwrap().event;
+        self.log[from..].iter().map(read).collect()
     }
 
     pub fn records(&self) -> Vec<Record> {
@@ -146,6 +168,19 @@ impl World {
         fresh.with_stages(self.stages)
     }
 
+    fn check_now(&mut self) {
+        self.steps += 1;
+        self.check_fit();
+        self.check_task();
+        if self.is_due() {
+            self.check();
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.steps.is_multiple_of(self.every)
+    }
+
     /// What must hold after every step.
     fn check(&mut self) {
         let replayed = self.refold();
@@ -156,6 +191,25 @@ impl World {
         self.check_growth();
         self.check_refusals();
         self.check_pairs();
+    }
+
+    /// A request that is owed fits.
+    fn check_fit(&self) {
+        let Some(limits) = self.kernel.state().limits() else { return };
+        let tokens = self.kernel.state().prompt().tokens();
+        if self.call_model().is_some() {
+            assert!(tokens + limits.reserve <= limits.window, "{tokens} tokens in {limits:?}");
+        }
+    }
+
+    /// What the turns say of the task, from `turns[0]` on, comes to the task state.
+    fn check_task(&self) {
+        if self.kernel.phase() != "thinking" {
+            return;
+        }
+        let task = self.kernel.state().task();
+        let signals: Vec<String> = task.signals.iter().map(|heard| heard.text.clone()).collect();
+        assert_eq!(Told::by(&self.kernel), Told { goal: task.goal.clone(), plan: plan_text(&task.plan), signals });
     }
 
     fn check_seqs(&self) {
@@ -225,6 +279,61 @@ impl World {
         if self.kernel.phase() == "ended" {
             assert!(due.is_empty());
         }
+    }
+}
+
+/// The task state as the turns tell it.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    goal: Vec<Part>,
+    plan: String,
+    signals: Vec<String>,
+}
+
+impl Told {
+    fn by(kernel: &Kernel) -> Self {
+        let mut told = Self::default();
+        let opening = kernel.state().task().opening.len();
+        let mut since = 0;
+        for entry in kernel.state().prompt().entries() {
+            let read = || match serde_json::from_str(&entry.text).unwrap() {
+                Block::User(UserBlock { parts }) => parts.into_owned(),
+                block => panic!("{block:?} is no change of the task state"),
+            };
+            match entry.source.role {
+                Role::State => {
+                    since = entry.source.seq;
+                    let mut goal = read();
+                    let state = goal.split_off(opening.min(goal.len()));
+                    told.goal = goal;
+                    state.iter().for_each(|part| told.change(part));
+                }
+                Role::Goal if entry.source.seq > since => told = Self { goal: read(), ..Self::default() },
+                Role::Goal if entry.source.seq == since => told.goal = read(),
+                // What stood there when the epoch began is older than `turns[0]`.
+                Role::Goal => {}
+                Role::Delta if entry.source.seq <= since => {}
+                Role::Delta => read().iter().for_each(|part| told.change(part)),
+                Role::Head | Role::Reply | Role::Result => {}
+            }
+        }
+        told
+    }
+
+    fn change(&mut self, part: &Part) {
+        let Part::Text(Text { text }) = part else { panic!("{part:?} is no change") };
+        if text.starts_with("This conversation was compressed") {
+            return;
+        }
+        let (plan, signals): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| !line.starts_with("Signal "));
+        if plan.first().is_some_and(|line| ["Plan:", "Progress:"].iter().any(|word| line.starts_with(word))) {
+            self.plan = plan.join("\n");
+        } else if plan == ["The plan is empty now."] {
+            self.plan.clear();
+        }
+        self.signals.extend(signals.into_iter().map(String::from));
+        let surplus = self.signals.len().saturating_sub(SIGNALS);
+        self.signals.drain(..surplus);
     }
 }
 

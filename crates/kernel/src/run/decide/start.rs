@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use super::close_all;
 use crate::context::arguments::is_json;
 use crate::context::render;
+use crate::meta;
 use crate::run::closing::Why;
 use crate::run::follow::Desk;
 use crate::run::limits::raised;
@@ -24,7 +25,7 @@ pub(super) fn start(state: &State, input: Start, desk: &Desk<'_>) -> Result<Vec<
     let mut events = state.run.as_ref().map_or_else(Vec::new, |run| close_all(run, Why::OtherGoal, desk));
     let scale = desk.scale(&input.config.model.id);
     let goal = scale.content(&render::goal_parts(&input.goal, &input.criteria));
-    let tokens = scale.head(&render::head_block(&input.config)).saturating_add(goal);
+    let tokens = scale.head(&render::head_block(&input.config, meta::tools(&input.config))).saturating_add(goal);
     let Start { goal, config, criteria } = input;
     events.push(Event::Started(Started { format: FORMAT, renderer: RENDERER, goal, config, tokens, criteria }));
     Ok(events)
@@ -72,6 +73,12 @@ fn check(state: &State, config: &Config) -> Result<(), Rejected> {
     for tool in &config.tools {
         if !names.insert(&tool.name) {
             return invalid(format!("two tools are called {:?}", tool.name));
+        }
+        if meta::named(&tool.name).is_some() {
+            return invalid(format!(
+                "{:?} is the name of a tool of the kernel's own; give the tool another one",
+                tool.name
+            ));
         }
         if !is_json(&tool.parameters) {
             return invalid(format!("the parameters of tool {:?} are not JSON", tool.name));

@@ -7,7 +7,8 @@ use super::{close_all, failed};
 use crate::Rejected;
 use crate::run::closing::Why;
 use crate::run::follow::Desk;
-use crate::run::state::State;
+use crate::run::limits::TOO_LONG;
+use crate::run::state::{Overflow, State};
 use crate::wire::event::{Ended, Event, Failed, Status};
 use crate::wire::input::{Failure, Fault};
 
@@ -24,8 +25,12 @@ pub(super) fn aborted(reason: &str) -> Event {
 
 pub(super) fn failure(state: &State, input: Failure) -> Result<Vec<Event>, Rejected> {
     let Failure { effect, fault } = input;
-    if state.run.as_ref().and_then(|run| run.owed) != Some(effect) {
+    let Some(run) = state.run.as_ref().filter(|run| run.owed == Some(effect)) else {
         return Err(Rejected::Stale { input: "failure", effect });
+    };
+    if fault.code == TOO_LONG && run.overflow == Overflow::None {
+        // The prompt is compressed and the model asked once more; see `press`.
+        return Ok(vec![Event::Failed(Failed { effect, fault })]);
     }
     Ok(vec![Event::Failed(Failed { effect, fault: fault.clone() }), failed(fault)])
 }

@@ -1,13 +1,15 @@
 //! Calls are judged, begun, suspended, answered and settled.
 
-use super::notes::ask;
+use super::notes::{ask, note};
 use super::{Misfit, live};
 use crate::context::render;
 use crate::run::calls::{OpenCall, Step};
 use crate::run::resolve::Next;
 use crate::run::state::State;
+use crate::run::stuck;
 use crate::wire::event::{Answered, Begun, CallRef, Judged, Settled, Suspended, Verdict};
 use crate::wire::input::AnswerBody;
+use crate::wire::task::{Role, Source};
 
 fn open_call(state: &mut State, at: CallRef) -> Result<&mut OpenCall, Misfit> {
     live(state)?.call_mut(at).ok_or("there is no such open call")
@@ -40,7 +42,8 @@ pub(super) fn begun(state: &mut State, event: &Begun) -> Result<(), Misfit> {
 pub(super) fn settled(state: &mut State, seq: u64, event: &Settled) -> Result<(), Misfit> {
     let call = open_call(state, event.call)?;
     let block = render::result_block(&call.id, &call.name, &event.result);
-    call.step = Step::Settled { block, tokens: event.tokens };
+    let (outcome, failed) = (stuck::outcome(&event.result), !event.result.error_kind.is_empty());
+    call.step = Step::Settled { block, seq, outcome, failed, tokens: event.tokens };
     if live(state)?.open_calls().next().is_none() {
         close_reply(state, seq)?;
     }
@@ -52,12 +55,16 @@ fn close_reply(state: &mut State, seq: u64) -> Result<(), Misfit> {
     let reply = live(state)?.reply.as_mut().ok_or("there is no reply")?;
     let calls = core::mem::take(&mut reply.calls);
     let ends = matches!(reply.next, Next::End(_));
+    let rounds = &mut live(state)?.rounds;
+    stuck::remember(rounds, stuck::round(&calls));
+    let nudge = stuck::nudge(rounds);
     for call in calls {
-        if let Step::Settled { block, tokens } = call.step {
-            state.prompt.push(block, tokens);
+        if let Step::Settled { block, seq, tokens, .. } = call.step {
+            state.prompt.push(block, Source { role: Role::Result, seq, tokens });
         }
     }
     if !ends {
+        nudge.into_iter().for_each(|text| note(state, text));
         ask(state, seq);
     }
     Ok(())

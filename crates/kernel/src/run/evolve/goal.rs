@@ -1,40 +1,55 @@
 //! A goal begins, goes on, ends.
 
+use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
-use super::notes::{ask, go_on, note, read_notes};
+use super::notes::{ask, begin_anew, go_on, note, read_notes};
 use super::{Misfit, live};
 use crate::context::prompt::share;
 use crate::context::render;
+use crate::meta::{self, class};
 use crate::run::calls::{OpenCall, Step};
-use crate::run::closing::class;
 use crate::run::resolve::{ANSWER_AGAIN, GO_ON, INVALID_OUTPUT};
-use crate::run::state::{Run, State, Tally};
+use crate::run::state::{Overflow, Run, State, Tally};
 use crate::wire::event::{Ended, Resumed, Started, Status};
 use crate::wire::message::{Block, Class};
 use crate::wire::policy::{Config, Policy};
+use crate::wire::task::{Role, Source};
 
 pub(super) fn started(state: &mut State, seq: u64, event: &Started) -> Result<(), Misfit> {
     if state.open_calls().next().is_some() {
         return Err("calls of the goal before it are open");
     }
-    let head = render::block_text(&Block::Head(render::head_block(&event.config)));
+    let head = head_text(&event.config);
     let goal = render::user_block(&render::goal_parts(&event.goal, &event.criteria));
     let head_tokens = share(event.tokens, head.len(), head.len().saturating_add(goal.len()));
     if is_other_head(state, &head, event.renderer) {
-        state.prompt.rehead(head, head_tokens);
+        rehead(state, seq, head, head_tokens);
     } else {
         state.prompt.reweigh_head(head_tokens);
     }
     leave_behind(state);
-    read_notes(state);
-    state.prompt.push(goal, event.tokens.saturating_sub(head_tokens));
+    read_notes(state, seq);
+    let was_under_way = state.task.is_under_way();
+    state.task.begin(seq, &event.goal, &event.criteria);
+    let tokens = event.tokens.saturating_sub(head_tokens);
+    let first = state.prompt.len() == 1;
+    if first {
+        state.task.open(tokens);
+    }
+    let role = if first { Role::State } else { Role::Goal };
+    state.prompt.push(goal, Source { role, seq, tokens });
+    begin_anew(state, event.config.placement, was_under_way);
+    forget_ceiling(state, &event.config);
     state.run = Some(Run {
         format: event.format,
         renderer: event.renderer,
         config: event.config.clone(),
         tally: Tally::default(),
         answered_at: None,
+        overflow: Overflow::None,
+        rounds: Vec::new(),
         owed: Some(seq),
         reply: None,
         ended: None,
@@ -52,16 +67,32 @@ fn leave_behind(state: &mut State) {
     note(state, format!("The goal before was not completed ({status}); a new one follows."));
 }
 
+fn head_text(config: &Config) -> Box<str> {
+    render::block_text(&Block::Head(render::head_block(config, meta::tools(config))))
+}
+
+fn rehead(state: &mut State, seq: u64, head: Box<str>, tokens: u64) {
+    state.prompt.rehead(head, Source { role: Role::Head, seq, tokens }, render::rebased);
+}
+
+/// What one model's service refused as too long says nothing of another's window.
+fn forget_ceiling(state: &mut State, config: &Config) {
+    if state.run.as_ref().is_none_or(|run| run.config.model.id != config.model.id) {
+        state.ceiling = None;
+    }
+}
+
 fn is_other_head(state: &State, head: &str, renderer: u64) -> bool {
     state.prompt.head() != head || state.run.as_ref().is_none_or(|run| run.renderer != renderer)
 }
 
 pub(super) fn resumed(state: &mut State, seq: u64, event: &Resumed) -> Result<(), Misfit> {
-    let head = render::block_text(&Block::Head(render::head_block(&event.config)));
+    let head = head_text(&event.config);
     if is_other_head(state, &head, event.renderer) {
         let tokens = state.prompt.scaled_head(&head);
-        state.prompt.rehead(head, tokens);
+        rehead(state, seq, head, tokens);
     }
+    forget_ceiling(state, &event.config);
     let run = state.run.as_mut().ok_or("no goal was started")?;
     let before = core::mem::replace(&mut run.config, event.config.clone());
     let words = if is_invalid(run.ended.as_ref()) { ANSWER_AGAIN } else { GO_ON };
@@ -70,6 +101,8 @@ pub(super) fn resumed(state: &mut State, seq: u64, event: &Resumed) -> Result<()
         (run.tally.repairs, run.tally.blanks) = (0, 0);
     }
     (run.format, run.renderer, run.ended, run.answered_at) = (event.format, event.renderer, None, None);
+    run.overflow = Overflow::None;
+    run.rounds.clear();
     if let Some(reply) = &mut run.reply {
         reply.calls.iter_mut().for_each(|call| take_up(call, &before));
     } else {

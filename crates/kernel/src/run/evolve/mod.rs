@@ -26,6 +26,9 @@ pub(crate) fn evolve(state: &mut State, record: &Record) -> Result<(), Corrupt> 
     same_prompt(state, *seq, event)?;
     pass_time(state, event, *at);
     apply(state, *seq, event).map_err(|why| Corrupt::order(*seq, event, why))?;
+    if matches!(event, Event::Replied(_)) {
+        state.asked = Some(*at);
+    }
     step_over(state, *at);
     Ok(())
 }
@@ -80,7 +83,7 @@ fn apply(state: &mut State, seq: u64, event: &Event) -> Result<(), Misfit> {
         Event::StateChanged(event) => notes::state_changed(state, event),
         Event::Compressed(event) => notes::compressed(state, seq, event),
         Event::PolicyChanged(event) => goal::policy_changed(state, &event.policy),
-        Event::Failed(event) => reply::failed(live(state)?, event.effect),
+        Event::Failed(event) => reply::failed(state, event.effect, &event.fault),
         Event::Ended(event) => goal::ended(state, event),
     }
 }

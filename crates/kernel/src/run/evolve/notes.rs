@@ -4,16 +4,20 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Misfit, live};
+use crate::context::prompt::Entry;
 use crate::context::render;
+use crate::context::task::Heard;
 use crate::context::weigh::own_words;
-use crate::run::state::{Note, State};
+use crate::run::state::{Note, Origin, Overflow, State};
 use crate::signals;
 use crate::wire::event::{Compressed, Signalled, StateChanged};
 use crate::wire::message::{Block, Part, Text};
+use crate::wire::policy::Placement;
+use crate::wire::task::{Role, Source};
 
 /// Makes a model call owed; what waits to be read becomes one block in front of it.
 pub(super) fn ask(state: &mut State, seq: u64) {
-    read_notes(state);
+    read_notes(state, seq);
     if let Some(run) = &mut state.run {
         (run.owed, run.reply) = (Some(seq), None);
     }
@@ -21,18 +25,52 @@ pub(super) fn ask(state: &mut State, seq: u64) {
 
 pub(super) fn note(state: &mut State, text: String) {
     let tokens = own_words(&text);
-    state.notes.push(Note { text, tokens });
+    state.notes.push(Note { text, tokens, of: Origin::Word });
 }
 
-pub(super) fn read_notes(state: &mut State) {
-    if state.notes.is_empty() {
-        return;
+/// What waits to be read becomes one delta at the tail; with live placement, changes of the task state go to `turns[0]`.
+pub(super) fn read_notes(state: &mut State, seq: u64) {
+    let (words, changes): (Vec<_>, Vec<_>) =
+        core::mem::take(&mut state.notes).into_iter().partition(|note| note.of == Origin::Word);
+    let live = state.run.as_ref().is_some_and(|run| run.config.placement == Placement::Live);
+    for note in changes.iter().filter(|note| note.of == Origin::Signal) {
+        let delta = if live { 0 } else { seq };
+        state.task.hear(Heard { delta, text: note.text.clone(), tokens: note.tokens });
     }
-    let notes = core::mem::take(&mut state.notes);
-    let tokens = notes.iter().fold(0_u64, |sum, note| sum.saturating_add(note.tokens));
-    let parts = notes.into_iter().map(|note| Part::Text(Text { text: note.text }));
-    let block = render::user_block(&parts.collect::<Vec<_>>());
-    state.prompt.push(block, tokens);
+    if !live {
+        return append(state, seq, changes.into_iter().chain(words));
+    }
+    if !changes.is_empty() {
+        restate(state);
+    }
+    append(state, seq, words.into_iter());
+}
+
+/// With live placement `turns[0]` must not go on telling the plan of the goal before.
+pub(super) fn begin_anew(state: &mut State, placement: Placement, was_under_way: bool) {
+    if placement == Placement::Live && was_under_way {
+        restate(state);
+    }
+}
+
+fn append(state: &mut State, seq: u64, notes: impl Iterator<Item = Note>) {
+    let mut tokens = 0_u64;
+    let mut parts = Vec::new();
+    for note in notes {
+        tokens = tokens.saturating_add(note.tokens);
+        parts.push(Part::Text(Text { text: note.text }));
+    }
+    if !parts.is_empty() {
+        state.prompt.push(render::user_block(&parts), Source { role: Role::Delta, seq, tokens });
+    }
+}
+
+/// `turns[0]` says how the task stands now.
+fn restate(state: &mut State) {
+    let task = &state.task;
+    let text = render::user_block(&task.snapshot());
+    let source = Source { role: Role::State, seq: task.goal_seq, tokens: task.snapshot_tokens() };
+    state.prompt.restate(text, source);
 }
 
 /// No request ends with the model's own text.
@@ -47,22 +85,50 @@ pub(super) fn signalled(state: &mut State, event: &Signalled) -> Result<(), Misf
     if let Some(key) = &event.signal.dedupe_key {
         state.heard.insert(key.as_str().into());
     }
-    state.notes.push(Note { text: signals::text(&event.signal), tokens: event.tokens });
+    state.notes.push(Note { text: signals::text(&event.signal), tokens: event.tokens, of: Origin::Signal });
     Ok(())
 }
 
+/// Of several changes of the plan before one call only the last is read.
 pub(super) fn state_changed(state: &mut State, event: &StateChanged) -> Result<(), Misfit> {
     live(state)?;
-    state.notes.push(Note { text: event.text.clone(), tokens: event.tokens });
+    let of = if event.plan.is_some() { Origin::Plan } else { Origin::Word };
+    if let Some(plan) = &event.plan {
+        (state.task.plan, state.task.plan_tokens) = (plan.clone(), event.tokens);
+        state.notes.retain(|note| note.of != Origin::Plan);
+    }
+    state.notes.push(Note { text: event.text.clone(), tokens: event.tokens, of });
     Ok(())
 }
 
 pub(super) fn compressed(state: &mut State, seq: u64, event: &Compressed) -> Result<(), Misfit> {
     let run = live(state)?;
     run.owed = run.owed.map(|_| seq);
-    let headed = matches!(event.blocks.first(), Some(Block::Head(_)));
-    let open_ended = matches!(event.blocks.last(), Some(Block::Assistant(_)));
-    let blocks = event.blocks.iter().map(render::block_text).collect();
-    state.prompt.replace(blocks, headed, event.tokens, open_ended);
+    if run.overflow == Overflow::Refused {
+        run.overflow = Overflow::Retried;
+    }
+    if event.blocks.len() != event.sources.len() {
+        return Err("its blocks and their sources do not match");
+    }
+    if event.blocks.iter().any(|block| matches!(block, Block::Head(_))) {
+        return Err("it brings another head");
+    }
+    let pairs = event.blocks.iter().zip(&event.sources);
+    let turns = pairs.map(|(block, source)| Entry { text: render::block_text(block), source: *source }).collect();
+    state.prompt.replace(turns);
+    reopen(state, event);
     Ok(())
+}
+
+/// The task state goes on from the `turns[0]` that the new epoch begins with.
+fn reopen(state: &mut State, event: &Compressed) {
+    let task = &mut state.task;
+    let below = event.sources.iter().any(|source| source.role == Role::Goal && source.seq == task.goal_seq);
+    task.opening = task.reopened(below);
+    (task.opening_seq, task.opening_below) = (task.goal_seq, below);
+    task.digest = event.digest.clone();
+    let first = event.sources.first().map_or(0, |source| source.tokens);
+    task.digest_tokens = 0;
+    task.opening_tokens = 0;
+    task.opening_tokens = first.saturating_sub(task.snapshot_tokens());
 }

@@ -7,11 +7,14 @@ use super::notes::{ask, note};
 use super::{Misfit, live};
 use crate::context::render;
 use crate::run::calls::OpenCall;
+use crate::run::limits::TOO_LONG;
 use crate::run::limits::{Allowance, allowance};
 use crate::run::resolve::{Next, calls, next, speaks};
-use crate::run::state::{LastReply, Run, State, Tally};
+use crate::run::state::{LastReply, Overflow, Run, State, Tally};
 use crate::wire::event::{CallRef, Replied};
+use crate::wire::input::Fault;
 use crate::wire::message::{RecordedPart, Usage};
+use crate::wire::task::{Role, Source};
 
 fn owed(run: &Run, effect: u64) -> Result<(), Misfit> {
     if run.owed == Some(effect) { Ok(()) } else { Err("this model call is not owed") }
@@ -26,9 +29,9 @@ pub(super) fn replied(state: &mut State, seq: u64, event: &Replied) -> Result<()
     let run = live(state)?;
     let then = next(event, &run.tally, capped);
     count(&mut run.tally, event, &then);
-    (run.owed, run.answered_at) = (None, event.price.clone());
+    (run.owed, run.answered_at, run.overflow) = (None, event.price.clone(), Overflow::None);
     let session = run.config.session.clone();
-    keep(state, event);
+    keep(state, seq, event);
     if let Next::Again(message) = then {
         message.into_iter().for_each(|text| note(state, text));
         ask(state, seq);
@@ -67,13 +70,13 @@ fn add(sum: &mut Usage, usage: &Usage) {
 }
 
 /// Puts what the model said into the prompt, if it said anything.
-fn keep(state: &mut State, event: &Replied) {
+fn keep(state: &mut State, seq: u64, event: &Replied) {
     if event.usage.input > 0 {
         state.prompt.anchor(event.usage.input);
     }
     if speaks(&event.parts) || (event.complete && calls(&event.parts)) {
         let block = render::assistant_block(&event.parts, event.complete, &event.dialect, &event.model);
-        state.prompt.push_assistant(block, event.tokens);
+        state.prompt.push(block, Source { role: Role::Reply, seq, tokens: event.tokens });
     }
     for part in &event.parts {
         if let RecordedPart::Call(call) = part {
@@ -91,7 +94,15 @@ fn recorded_calls(event: &Replied, reply: u64, session: &str) -> Vec<OpenCall> {
 }
 
 /// The model call that is owed, or the one whose shown part stands in the record before this.
-pub(super) fn failed(run: &Run, effect: u64) -> Result<(), Misfit> {
-    let recent = run.owed.is_some_and(|owed| effect <= owed);
-    if recent { Ok(()) } else { Err("no model call is owed") }
+pub(super) fn failed(state: &mut State, effect: u64, fault: &Fault) -> Result<(), Misfit> {
+    let tokens = state.prompt.tokens();
+    let run = live(state)?;
+    if run.owed.is_none_or(|owed| effect > owed) {
+        return Err("no model call is owed");
+    }
+    if fault.code == TOO_LONG && run.overflow == Overflow::None {
+        run.overflow = Overflow::Refused;
+        state.ceiling = Some(tokens.min(state.ceiling.unwrap_or(tokens)));
+    }
+    Ok(())
 }

@@ -1,0 +1,41 @@
+//! Collapse: the oldest turns give way to what the digest says of them.
+
+use super::{Draft, Strategy};
+use crate::wire::task::Role;
+
+/// See the module.
+pub(super) const COLLAPSE: Strategy = Strategy { name: "collapse", apply };
+
+/// Pieces that stay beside the newest turn, so that the model sees how it came to where it is.
+const KEPT: usize = 4;
+
+fn apply(draft: &mut Draft<'_>) {
+    take_turns(draft, KEPT);
+}
+
+/// Takes whole turns from the oldest on, until the draft is light or only `kept` pieces stand before the newest turn.
+pub(super) fn take_turns(draft: &mut Draft<'_>, kept: usize) {
+    let last = draft.newest().saturating_sub(kept);
+    let excess = draft.excess();
+    let mut freed = 0_u64;
+    let mut count = 0;
+    while count < last && freed < excess {
+        let end = turn_end(draft, count);
+        if end > draft.newest() {
+            break;
+        }
+        let taken = draft.pieces.get(count..end).unwrap_or_default();
+        freed = taken.iter().fold(freed, |sum, piece| sum.saturating_add(piece.source.tokens));
+        count = end;
+    }
+    if count > 0 {
+        draft.take_away(count);
+    }
+}
+
+/// Where the turn that begins at `at` ends: before the next reply or goal.
+fn turn_end(draft: &Draft<'_>, at: usize) -> usize {
+    let after = draft.pieces.iter().skip(at.saturating_add(1));
+    let within = after.take_while(|piece| matches!(piece.source.role, Role::Result | Role::Delta));
+    at.saturating_add(1).saturating_add(within.count())
+}

@@ -1,0 +1,171 @@
+//! The task state: goal, criteria, plan, progress, compression log and signals, as `turns[0]` shows them.
+
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::render::goal_parts;
+use crate::wire::message::{Part, Text};
+use crate::wire::task::{Digest, Plan};
+
+/// Signals that the task state keeps; older ones are in the log.
+pub const SIGNALS: usize = 20;
+
+/// Characters of a goal that stands in full further down.
+const BELOW: usize = 400;
+
+/// The task state.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Task {
+    /// The goal with its criteria, as parts.
+    pub goal: Vec<Part>,
+    /// Seq of its Started.
+    pub goal_seq: u64,
+    /// What `turns[0]` begins with: the goal that the epoch began with.
+    pub opening: Vec<Part>,
+    /// Seq of the Started whose goal the opening is.
+    pub opening_seq: u64,
+    /// Whether the opening is a goal that stood in full further down when the epoch began.
+    pub opening_below: bool,
+    /// Tokens of the opening.
+    pub opening_tokens: u64,
+    /// The plan.
+    pub plan: Plan,
+    /// Tokens of the plan's text.
+    pub plan_tokens: u64,
+    /// The signals that the model has read for this goal, the newest last.
+    pub signals: Vec<Heard>,
+    /// What is left of the turns that left the prompt.
+    pub digest: Digest,
+    /// Tokens of the digest's text.
+    pub digest_tokens: u64,
+}
+
+/// A signal that the model has read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// Seq of the delta that it stood in; 0 for one that stood in `turns[0]` from the beginning.
+    pub delta: u64,
+    /// Its text.
+    pub text: String,
+    /// Its tokens.
+    pub tokens: u64,
+}
+
+impl Task {
+    /// Another goal: plan, progress and signals of the one before do not count for it.
+    pub(crate) fn begin(&mut self, seq: u64, goal: &[Part], criteria: &[String]) {
+        (self.goal, self.goal_seq) = (goal_parts(goal, criteria), seq);
+        (self.plan, self.plan_tokens) = (Plan::default(), 0);
+        self.signals.clear();
+    }
+
+    /// The goal becomes what `turns[0]` begins with.
+    pub(crate) fn open(&mut self, tokens: u64) {
+        (self.opening, self.opening_tokens) = (self.goal.clone(), tokens);
+        (self.opening_seq, self.opening_below) = (self.goal_seq, false);
+    }
+
+    /// Whether there is anything beside the goal.
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        self.plan != Plan::default() || !self.signals.is_empty()
+    }
+
+    /// A signal is read.
+    pub(crate) fn hear(&mut self, heard: Heard) {
+        self.signals.push(heard);
+        let surplus = self.signals.len().saturating_sub(SIGNALS);
+        self.signals.drain(..surplus);
+    }
+
+    /// What `turns[0]` begins with in another epoch: the goal, shortened where it stands in full further down.
+    #[must_use]
+    pub fn reopened(&self, below: bool) -> Vec<Part> {
+        if !below {
+            return self.goal.clone();
+        }
+        let texts = self.goal.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        });
+        let whole = texts.collect::<Vec<_>>().join("\n");
+        let mut text: String = whole.chars().take(BELOW).collect();
+        if text.len() < whole.len() {
+            text.push_str(" … (in full below)");
+        }
+        if text.trim().is_empty() {
+            text = "(the goal stands below)".to_string();
+        }
+        vec![Part::Text(Text { text })]
+    }
+
+    /// `turns[0]`: the opening, the state, the digest.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<Part> {
+        self.with_state(&self.opening, self.state_text(self.without_delta()))
+    }
+
+    /// The canonical `turns[0]`: the goal and the state as they are now, wherever on the wire they stand.
+    #[must_use]
+    pub fn canonical(&self) -> Vec<Part> {
+        self.with_state(&self.goal, self.state_text(self.signals.iter()))
+    }
+
+    fn with_state(&self, goal: &[Part], state: String) -> Vec<Part> {
+        let mut parts = goal.to_vec();
+        for text in [state, super::compress::digest::text(&self.digest)] {
+            if !text.is_empty() {
+                parts.push(Part::Text(Text { text }));
+            }
+        }
+        parts
+    }
+
+    /// Tokens of that snapshot: of the parts it is made of, each counted when it came.
+    #[must_use]
+    pub fn snapshot_tokens(&self) -> u64 {
+        let parts = [self.opening_tokens, self.plan_tokens, self.digest_tokens, FRAME];
+        let signals = self.without_delta().map(|heard| heard.tokens.saturating_add(FRAME));
+        parts.into_iter().chain(signals).fold(0, u64::saturating_add)
+    }
+
+    /// Signals that no delta among the turns tells.
+    fn without_delta(&self) -> impl Iterator<Item = &Heard> {
+        self.signals.iter().filter(|heard| heard.delta <= self.digest.to)
+    }
+
+    fn state_text<'a>(&self, signals: impl Iterator<Item = &'a Heard>) -> String {
+        let mut text = plan_text(&self.plan);
+        for heard in signals {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&heard.text);
+        }
+        text
+    }
+}
+
+/// Tokens of the words between the parts of a snapshot.
+const FRAME: u64 = 8;
+
+/// The plan as the model reads it, the same in `turns[0]` and in a delta; empty where there is none.
+#[must_use]
+pub fn plan_text(plan: &Plan) -> String {
+    let mut text = String::new();
+    if !plan.steps.is_empty() {
+        text.push_str("Plan:");
+    }
+    for step in &plan.steps {
+        text.push_str("\n[");
+        text.push_str(step.status.as_str());
+        text.push_str("] ");
+        text.push_str(&step.text);
+    }
+    if !plan.progress.is_empty() {
+        text.push_str(if text.is_empty() { "Progress: " } else { "\nProgress: " });
+        text.push_str(&plan.progress);
+    }
+    text
+}

@@ -1,0 +1,126 @@
+//! Pressure: whether the prompt is rewritten before the model is asked, and what is said where it cannot be.
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::follow::Desk;
+use super::limits::{Stop, TOO_LONG};
+use super::state::{Overflow, Run, State};
+use crate::context::compress::{compress, parameters};
+use crate::context::pressure::{Marks, marks, pays};
+use crate::context::render::head_block;
+use crate::meta;
+use crate::wire::event::{Compressed, Ended, Event};
+use crate::wire::input::Fault;
+
+/// Why the prompt is rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// The service refused it.
+    Refused,
+    /// It is above the high mark.
+    Full,
+    /// It is above the middle mark, and the provider's cache has forgotten it.
+    Cold,
+    /// It is above the middle mark, and the calls to come make up for it.
+    Pays,
+}
+
+/// The rewrite that is due before the call that has just become owed, or the end where the request does not fit.
+pub(crate) fn press(state: &State, run: &Run, desk: &Desk<'_>, now: i64) -> Option<Event> {
+    let marks = marks(&run.config.limits, &state.prompt, &state.task, state.ceiling);
+    if let Some(why) = why(state, run, &marks, now)
+        && let Some(compressed) = rewrite(state, run, desk, &marks, why)
+    {
+        return Some(Event::Compressed(compressed));
+    }
+    if run.overflow == Overflow::Refused {
+        return Some(refused_again(state, run, desk));
+    }
+    let (prompt, reserve, window) = (state.prompt.tokens(), run.config.limits.reserve, run.config.limits.window);
+    let fits = prompt.saturating_add(reserve) <= window;
+    (!fits).then(|| does_not_fit(Stop::Window { prompt, reserve, window }, state, run, desk))
+}
+
+fn why(state: &State, run: &Run, marks: &Marks, now: i64) -> Option<Why> {
+    let tokens = state.prompt.tokens();
+    if run.overflow == Overflow::Refused {
+        return Some(Why::Refused);
+    }
+    if tokens > marks.high {
+        return Some(Why::Full);
+    }
+    if tokens <= marks.middle {
+        return None;
+    }
+    let life = i64::try_from(run.config.model.cache_ms).unwrap_or(i64::MAX);
+    if state.asked.is_some_and(|asked| now.saturating_sub(asked) > life) {
+        return Some(Why::Cold);
+    }
+    could_pay(run, tokens, marks.low).then_some(Why::Pays)
+}
+
+/// A goal is taken to go on for as many calls as it has had, within its limit.
+fn calls_to_come(run: &Run) -> u64 {
+    run.tally.turns.min(run.config.limits.max_turns.saturating_sub(run.tally.turns))
+}
+
+fn could_pay(run: &Run, before: u64, after: u64) -> bool {
+    run.price().is_some_and(|price| pays(price, before, after, calls_to_come(run)))
+}
+
+fn rewrite(state: &State, run: &Run, desk: &Desk<'_>, marks: &Marks, why: Why) -> Option<Compressed> {
+    let target = if why == Why::Refused { 0 } else { state.prompt.gauge().own_of(marks.low) };
+    let tools = meta::tools(&run.config);
+    let labels: BTreeSet<String> = tools.iter().flat_map(|tool| parameters(&tool.parameters)).collect();
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let scale = desk.scale(&run.config.model.id);
+    let compressed = compress(&state.prompt, &state.task, target, &labels, &scale)?;
+    let (before, after) = (state.prompt.tokens(), compressed.tokens);
+    let is_worth = match why {
+        Why::Refused => true,
+        Why::Full | Why::Cold => marks.is_progress(before, after),
+        Why::Pays => marks.is_progress(before, after) && could_pay(run, before, after),
+    };
+    is_worth.then_some(compressed)
+}
+
+fn does_not_fit(stop: Stop, state: &State, run: &Run, desk: &Desk<'_>) -> Event {
+    let message = format!(
+        "the request does not fit: {}; {}. Raise max_tokens, or shorten what is largest",
+        stop.figure(),
+        what_fills(state, run, desk)
+    );
+    ended(message)
+}
+
+fn refused_again(state: &State, run: &Run, desk: &Desk<'_>) -> Event {
+    let message = format!(
+        "the model service refused the prompt as too long, and there is nothing more to leave out: {}. Shorten what is \
+         largest, or use a model with a larger window",
+        what_fills(state, run, desk)
+    );
+    ended(message)
+}
+
+fn ended(message: String) -> Event {
+    let fault = Fault { code: TOO_LONG.into(), message, retryable: false };
+    Event::Ended(Ended { status: crate::wire::event::Status::Error, fault: Some(fault) })
+}
+
+/// The parts of the prompt with their tokens.
+fn what_fills(state: &State, run: &Run, desk: &Desk<'_>) -> String {
+    let scale = desk.scale(&run.config.model.id);
+    let head = head_block(&run.config, meta::tools(&run.config));
+    let (system, memory) = (scale.text(&head.system_stable), scale.text(&head.system_knowledge));
+    let tools = scale.head(&head).saturating_sub(system).saturating_sub(memory);
+    let turns = state.prompt.entries().iter().skip(1).map(|entry| entry.source.tokens);
+    let task = turns.clone().next().unwrap_or(0);
+    let newest = turns.skip(1).fold(0, u64::saturating_add);
+    format!(
+        "system prompt {system}, initial memory {memory}, tools {tools}, goal and task state {task}, newest turns \
+         {newest} tokens"
+    )
+}
