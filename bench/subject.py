@@ -177,8 +177,9 @@ class Deepstrike:
     def decoded(self, pieces: list[bytes]) -> int:
         from deepstrike.providers.dialects.chat.decode import ChatDecoder
         from deepstrike.providers.dialects.sse import SseReader
+        from deepstrike.providers.faults import Faults
         from deepstrike.providers.redact import Mask
 
-        reader, decoder = SseReader(), ChatDecoder({}, Mask(()))
+        reader, decoder = SseReader(), ChatDecoder({}, Faults(Mask(())))
         events = [event for piece in pieces for event in decoder.feed(reader.push(piece))]
         return sum(isinstance(event, TextDelta) for event in [*events, *decoder.end()])

@@ -207,6 +207,10 @@ def main() -> None:
     who, case, base = sys.argv[1:4]
     if case in CASES:
         samples = asyncio.run(CASES[case](contestant(who), base))
+    elif case.startswith("memory_"):
+        from bench import memories
+
+        samples = memories.measure(who, case)
     elif case.startswith(("decode_", "encode_")):
         from bench import dialects
 

@@ -1,17 +1,13 @@
-"""What the tests of Gemini's and Ollama's recordings share, and the requests and answers of their codecs."""
+"""What the tests of Gemini and Ollama share: calls of their codecs, and a service on the loopback address."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wires import Said, put_together
+from wires import put_together
 
 from deepstrike.providers.base import Memo, ModelInfo, ModelRequest
 from deepstrike.providers.dialects.base import Asked
@@ -26,98 +22,7 @@ if TYPE_CHECKING:
     from deepstrike.providers.dialects.base import Dialect
     from deepstrike.wire.message import ToolSpec, Turn
 
-SHARED = Path(__file__).parents[3] / "shared"
-RECORDINGS = SHARED / "recordings"
-SPLITS: list[dict[str, str]] = [{}, {"chunk": "1"}, {"chunk": "utf8"}, {"chunk": "rand:7"}, {"framing": "close"}]
-CUTS = [(f"{part}%", how) for part in (25, 50, 75, 99) for how in ("fin", "rst")]
 HELLO = UserBlock((Text("hi"),))
-
-
-@dataclass(frozen=True)
-class Case:
-    """One recorded exchange."""
-
-    name: str
-    meta: dict[str, Any]
-    expected: dict[str, Any]
-    request: dict[str, Any]
-    body: bytes
-
-    def __str__(self) -> str:
-        return self.name
-
-    def recorded(self) -> dict[str, object]:
-        """What an answer must say, in the form of `says`."""
-        expected, usage = self.expected, self.expected["usage"]
-        calls = [(call["id"] or "", call["name"], call["arguments"]) for call in expected["tool_calls"]]
-        counts = {name: count or 0 for name, count in usage.items()} if usage["input"] is not None else None
-        return {
-            "text": expected["text"],
-            "thinking": expected["thinking"],
-            "calls": calls,
-            "usage": counts,
-            "finish": expected["finish_reason"],
-        }
-
-    def whole_at(self, cut: str, mark: bytes) -> bool:
-        """Whether a cut at this percentage still leaves the event that holds `mark`, which ends the answer."""
-        left = self.body[: len(self.body) * int(cut.rstrip("%")) // 100]
-        start = left.find(mark)
-        return start >= 0 and b"\n" in left[start:]
-
-
-def load(protocol: str) -> list[Case]:
-    """The recordings of a protocol; none where they do not lie beside the checkout."""
-    found = []
-    for path in sorted(RECORDINGS.glob("*/*/meta.json")):
-        meta = json.loads(path.read_text("utf-8"))
-        if meta["protocol"] == protocol:
-            expected, request = (
-                json.loads((path.parent / f"{name}.json").read_text("utf-8")) for name in ("expected", "request")
-            )
-            found.append(Case(meta["name"], meta, expected, request, (path.parent / "response.raw").read_bytes()))
-    return found
-
-
-def says(said: Said) -> dict[str, object]:
-    """An answer as values to compare; arguments as what they mean."""
-    usage = said.usage
-    return {
-        "text": said.text,
-        "thinking": said.thinking,
-        "calls": [(call.id, call.name, json.loads(call.arguments_text)) for call in said.calls],
-        "usage": None
-        if usage is None
-        else {
-            "input": usage.input,
-            "output": usage.output,
-            "cached": usage.cached,
-            "cache_write": usage.cache_write,
-            "reasoning": usage.reasoning,
-        },
-        "finish": said.finish,
-    }
-
-
-@dataclass(frozen=True)
-class Replay:
-    """A running replay server."""
-
-    root: str
-
-    def url(self, name: str, **options: object) -> str:
-        """The address of a recording, with the server's options."""
-        chosen = ",".join(f"{key}={value}" for key, value in options.items())
-        return f"{self.root}/~{chosen}/{name}" if chosen else f"{self.root}/{name}"
-
-
-def replaying() -> Iterator[Replay]:
-    """Serves the recordings; to be made a fixture."""
-    program = [sys.executable, str(SHARED / "tools" / "replay_server.py"), "--port", "0"]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        yield Replay(server.stdout.readline().split()[-1])
-        server.terminate()
 
 
 def asked(

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
-from wires import decode_pieces, event, stream
+from wires import ask, call_event, collect, decode_pieces, event, stream
 
 from deepstrike.providers.base import Artefact, Finish, Memo, ModelEvent, ModelInfo, ModelRequest
 from deepstrike.providers.dialects.base import Asked
 from deepstrike.providers.dialects.chat.decode import ChatDecoder
 from deepstrike.providers.dialects.chat.dialect import FORGETS_REASONING, ChatDialect, Replay
 from deepstrike.providers.faults import Faults
+from deepstrike.providers.minimax import MiniMaxProvider
 from deepstrike.providers.redact import Mask
 from deepstrike.stream import TextDelta, ThinkingDelta
+from deepstrike.testing.server import ModelServer, Raw
 from deepstrike.wire.message import AssistantBlock, CallBlock, Notice, Opaque, ResultBlock, Text, Thinking, UserBlock
 
 if TYPE_CHECKING:
@@ -273,3 +276,22 @@ def test_given_fragments_of_details_when_merged_then_entries_are_by_type_and_ind
 @pytest.mark.parametrize("odd", [{}, "x", 5, [1], None])
 def test_given_details_of_another_form_when_read_then_they_are_passed_over(odd: object) -> None:
     assert said(DETAILS_BACK, {"reasoning_details": odd, "content": "ok"}) == [TextDelta("ok"), Finish("stop")]
+
+
+async def test_given_reasoning_in_tags_that_is_not_shown_when_its_tool_has_run_then_it_goes_back_in_tags() -> None:
+    call = call_event({"index": 0, "id": "c1", "function": {"name": "stock", "arguments": "{}"}})
+    answer = Raw([stream(event({"content": "<think>Need it.</think>Let me see."}), call, finish="tool_calls")])
+    with ModelServer([answer]) as server:
+        provider = MiniMaxProvider("sk-test-key-1", base_url=server.base_url)
+        request = ask(expose_reasoning=False, reasoning_split=False)
+        events = await collect(provider.stream(request))
+        assert not any(isinstance(one, ThinkingDelta) for one in events)
+        kept = [Opaque(one.dialect, one.text) for one in events if isinstance(one, Artefact)]
+        block = AssistantBlock((*kept, Text("Let me see."), CallBlock("c1", "stock", "{}")), "minimax", "MiniMax-M3")
+        turns = (*request.turns, block, ResultBlock("c1", "stock", (Text("3"),)))
+        await collect(provider.stream(msgspec.structs.replace(request, turns=turns)))
+        await provider.aclose()
+        sent = server.requests[1].body["messages"]
+    assert isinstance(sent, list)
+    assert sent[2]["content"] == "<think>\nNeed it.\n</think>\n\nLet me see."
+    assert sent[2].keys() == {"role", "content", "tool_calls"}

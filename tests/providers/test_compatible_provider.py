@@ -144,11 +144,11 @@ def test_given_a_servers_extensions_when_sent_then_they_stand_where_it_wants_the
 
 
 STRICT = '{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"],"additionalProperties":false}'
-LOOSE = '{"type":"object","properties":{"x":{"type":"integer"}}}'
+LOOSE = '{"type":"object","additionalProperties":{"type":"integer"}}'
 
 
 @pytest.mark.parametrize(("schema", "strict"), [(STRICT, True), (LOOSE, False)])
-def test_given_a_schema_of_the_answer_when_the_service_takes_one_then_it_is_strict_where_the_schema_is(
+def test_given_a_schema_of_the_answer_when_the_service_takes_one_then_it_is_strict_where_the_schema_can_be(
     schema: str, strict: bool
 ) -> None:
     assert body_of("azure", output=OutputSchema("sum", schema))["response_format"] == {
@@ -341,3 +341,8 @@ async def test_given_a_server_that_writes_tags_when_the_option_is_on_then_they_a
             "fine", "hm", finish="stop"
         )
         assert put_together(await collect(at(server).stream(ask()))).text == "<think>hm</think>fine"
+
+
+def test_given_openais_own_address_when_a_compatible_provider_is_made_then_its_table_is_known() -> None:
+    provider = OpenAICompatibleProvider("https://api.openai.com/v1", "gpt-4.1", "sk-test-key-1")
+    assert (provider.dialect, provider.info.window) == ("openai-chat", 1_047_576)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from wires import ask, collect, listen
 
+from deepstrike import RuntimeOptions, RuntimeRunner
 from deepstrike.errors import (
     BadRequest,
     CircuitOpen,
@@ -25,10 +27,11 @@ from deepstrike.providers.base import Finish, Memo, ModelEvent, ModelInfo, Model
 from deepstrike.providers.deepseek import DeepSeekProvider
 from deepstrike.providers.fallback import FallbackProvider
 from deepstrike.providers.kimi import KimiProvider
+from deepstrike.providers.ollama import OllamaProvider
 from deepstrike.providers.openai import OpenAIProvider
 from deepstrike.providers.retry import RetryConfig
 from deepstrike.providers.scripted import ScriptedProvider
-from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
+from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta, UsageEvent
 from deepstrike.testing.server import ModelServer
 from deepstrike.wire.message import AssistantBlock, Notice, Text, Usage, UserBlock
 from deepstrike.wire.policy import Price
@@ -190,3 +193,31 @@ async def test_given_many_conversations_when_they_have_fallen_back_then_only_so_
         await collect(provider.stream(ask()))
     gc.collect()
     assert len(provider._memos._kept) == 64
+
+
+async def test_given_a_fallback_of_unknown_price_when_each_answers_then_only_the_priced_one_is_costed() -> None:
+    priced = ScriptedProvider(["one", Overloaded("down")], info=replace(SECOND, id="priced"))
+    unpriced = ScriptedProvider(["two"], info=ModelInfo("unpriced", 9_000))
+    provider = FallbackProvider(priced, unpriced)
+    assert provider.info == replace(SECOND, id="priced", price=None)
+    runner = RuntimeRunner(RuntimeOptions(provider=provider))
+    costs = [one.cost_usd for _ in range(2) async for one in runner.run_streaming("go") if isinstance(one, UsageEvent)]
+    assert costs == [0.0, None]
+    with pytest.raises(ConfigError, match="max_cost_usd needs a price"):
+        RuntimeOptions(provider=provider, max_cost_usd=1.0)
+
+
+async def test_given_a_fallback_of_another_price_when_it_answers_then_the_cost_is_its_own() -> None:
+    usage = Usage(1_000_000, 0)
+    cheap = ScriptedProvider([[TextDelta("one"), usage], Overloaded("down")], info=ModelInfo("cheap", price=PRICE))
+    dear = ScriptedProvider([[TextDelta("two"), usage]], info=ModelInfo("dear", price=Price(5, 6, 7, 8)))
+    runner = RuntimeRunner(RuntimeOptions(provider=FallbackProvider(cheap, dear), max_cost_usd=1.0))
+    costs = [one.cost_usd for _ in range(2) async for one in runner.run_streaming("go") if isinstance(one, UsageEvent)]
+    assert costs == [1e-6, 5e-6]
+
+
+def test_given_a_window_asked_of_one_provider_then_it_is_the_smallest_of_all() -> None:
+    local = OllamaProvider("qwen3:4b", "http://127.0.0.1:9")
+    provider = FallbackProvider(local, ScriptedProvider([], info=ModelInfo("other", 9_000)))
+    assert provider.window({}) is None
+    assert (provider.window({"num_ctx": 4_096}), provider.window({"num_ctx": 64_000})) == (4_096, 9_000)

@@ -132,3 +132,10 @@ def test_given_a_sound_conversation_when_judged_then_it_passes(messages: list[ob
 @pytest.mark.parametrize("messages", BAD.values(), ids=BAD)
 def test_given_a_broken_conversation_when_judged_then_it_is_refused(messages: list[object]) -> None:
     assert judge({"model": "m", "messages": messages}) is not None
+
+
+def test_given_a_server_that_does_not_judge_when_another_dialect_is_spoken_then_only_json_is_asked_for() -> None:
+    with ModelServer([Raw([b"fine"])], judged=False) as server:
+        assert post(server, b'{"contents":[]}')[::2] == (200, b"fine")
+        assert post(server, b"no json")[0] == 400
+        assert [one.raw for one in server.requests] == [b'{"contents":[]}']

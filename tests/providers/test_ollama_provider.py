@@ -192,3 +192,22 @@ async def test_given_an_explicit_window_when_run_then_it_is_sent_unchanged(exten
     async with Service(lines(saying("Sun."), FINAL)) as service:
         await events_of_run(service, max_tokens=16_384, extensions=extensions)
     assert service.bodies[0]["options"] == {"num_ctx": 8192}
+
+
+@pytest.mark.parametrize(
+    ("most", "extensions", "window"),
+    [
+        (None, {}, 32_000),
+        (16_384, {}, 16_384),
+        (None, {"num_ctx": 65_536}, 65_536),
+        (16_384, {"num_ctx": 8_192}, 8_192),
+        (16_384, {"options": {"num_ctx": 8_192}}, 8_192),
+        (16_384, {"extra_body": {"options": {"num_ctx": 8_192}}}, 8_192),
+        (16_384, {"num_ctx": 65_536}, 16_384),
+    ],
+)
+def test_given_a_window_asked_of_the_server_when_a_run_is_limited_then_the_smaller_one_holds(
+    most: int | None, extensions: dict[str, object], window: int
+) -> None:
+    options = RuntimeOptions(provider=OllamaProvider("qwen3:4b", "http://127.0.0.1:9"), max_tokens=most)
+    assert options.limits(extensions).window == window

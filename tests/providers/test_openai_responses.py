@@ -380,13 +380,13 @@ async def test_given_a_server_of_azures_kind_when_asked_then_its_header_query_an
 
 
 async def test_given_an_output_schema_and_an_image_when_asked_then_both_go_out() -> None:
-    output = OutputSchema("answer", '{"type":"object","properties":{"n":{"type":"integer"}}}')
+    output = OutputSchema("answer", '{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}')
     turns = (UserBlock((Text("what?"), Image("image/png", "QUJD"))),)
     request = ModelRequest("", "", turns, (), {"verbosity": "low"}, output=output)
     async with ResponsesServer(said_in_pieces(0, '{"n":1}') + completed()) as server:
         assert await said(provider(server), request) == Said('{"n":1}', finish="stop")
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    form = {"type": "json_schema", "name": "answer", "schema": schema, "strict": False}
+    schema = {**json.loads(output.schema), "additionalProperties": False}
+    form = {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}
     assert server.requests[0]["text"] == {"verbosity": "low", "format": form}
     image = {"type": "input_image", "image_url": "data:image/png;base64,QUJD"}
     assert server.requests[0]["input"] == [

@@ -284,7 +284,7 @@ def test_given_ids_that_the_service_refuses_when_encoded_then_call_and_result_ha
 
 
 def test_given_an_output_schema_when_encoded_then_it_is_the_text_format_beside_other_fields() -> None:
-    loose = OutputSchema("Book", '{"type":"object","properties":{"t":{"type":"string"}}}')
+    loose = OutputSchema("Book", '{"type":"object","additionalProperties":{"type":"string"}}')
     fields = {"text": {"verbosity": "low", "format": {"type": "text"}}}
     form = {"type": "json_schema", "name": "Book", "schema": json.loads(loose.schema), "strict": False}
     assert json.loads(body_of(output=loose, fields=fields))["text"] == {"verbosity": "low", "format": form | {}}
@@ -297,7 +297,8 @@ STRICT = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]
 
 def test_given_an_output_schema_when_encoded_then_its_keys_keep_their_order() -> None:
     schema = (
-        '{"type": "object", "properties": {"why": {"type": "string"}, "answer": {"const": 12345678901234567890123}}}'
+        '{"type":"object","properties":{"why":{"type":"string"},"answer":{"type":"integer",'
+        '"const":12345678901234567890123}},"required":["why","answer"],"additionalProperties":false}'
     )
     assert schema.encode() in body_of(output=OutputSchema("n", schema))
 

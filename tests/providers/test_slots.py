@@ -115,3 +115,11 @@ async def test_given_no_limit_of_the_users_when_many_call_then_a_hundred_are_in_
     assert not late.done()
     slots.release()
     await late
+
+
+def test_given_addresses_without_number_when_shared_then_only_so_many_are_remembered() -> None:
+    first = shared_slots("http://0.test")
+    assert shared_slots("http://0.test") is first
+    for number in range(1, 1_025):
+        shared_slots(f"http://{number}.test")
+    assert shared_slots("http://0.test") is not first

@@ -99,3 +99,25 @@ def test_given_an_event_of_many_data_lines_when_they_come_one_by_one_then_all_ar
     for _ in range(20_000):
         assert reader.push(b"data: x\n") == []
     assert reader.push(b"\n") == [b"\n".join([b"x"] * 20_000)]
+
+
+PARTS = ["data: a", "data:b", "data:  c", "data: ", "event: x", "event", ": note", "id: 7", "", "a"]
+ENDS = ["\n", "\r\n", "\r", "\n\n", "\r\n\r\n", "\r\r", "\n\r\n"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from(ENDS)), max_size=12), st.integers(0, 2**12 - 1))
+def test_given_whole_events_a_read_when_joined_otherwise_then_nothing_changes(
+    lines: list[tuple[str, str]], joined: int
+) -> None:
+    pieces = [f"{part}{end}".encode() for part, end in lines]
+    groups: list[bytes] = []
+    for at, piece in enumerate(pieces):
+        if groups and joined >> at & 1:
+            groups[-1] += piece
+        else:
+            groups.append(piece)
+    whole = b"".join(pieces)
+    single = read([whole[i : i + 1] for i in range(len(whole))])
+    assert read(pieces) == single
+    assert read(groups) == single

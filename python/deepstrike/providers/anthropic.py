@@ -26,10 +26,10 @@ from deepstrike.wire.message import Usage
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
+    from typing_extensions import Unpack
+
     from deepstrike.providers.base import ModelEvent, ModelRequest
-    from deepstrike.providers.retry import RetryConfig
-    from deepstrike.providers.transport.base import Timeouts
-    from deepstrike.providers.transport.breaker import CircuitBreaker
+    from deepstrike.providers.service import ServiceOptions
 
 VERSION = "2023-06-01"
 """The version of the wire. The next one, 2026-10-21, only takes away: sampling fields, from every model."""
@@ -57,7 +57,8 @@ class AnthropicProvider(ServiceProvider):
 
     `api_key` defaults to `ANTHROPIC_API_KEY`, `base_url` to `ANTHROPIC_BASE_URL`, else to Anthropic's address; `/v1` at
     its end may be there or not. A missing key raises `ConfigError`; a gateway elsewhere is then asked without one. An
-    `anthropic-beta` among `headers` is sent beside those that the model needs; all else is as with `OpenAIProvider`.
+    `anthropic-beta` among `headers` is sent beside those that the model needs. The other keywords are those of
+    `ServiceOptions`.
 
     Models that bind their thinking to everything before it are asked to drop it where that has changed, so that a
     compressed context is never refused. Prompts are cached at up to four places (`extensions["cache_ttl"]`: "5m", "1h"
@@ -65,47 +66,23 @@ class AnthropicProvider(ServiceProvider):
     """
 
     def __init__(
-        self,
-        api_key: str | None = None,
-        model: str = "claude-sonnet-5-5",
-        *,
-        base_url: str | None = None,
-        retry_config: RetryConfig | None = None,
-        circuit_breaker: CircuitBreaker | None = None,
-        timeouts: Timeouts | None = None,
-        headers: Mapping[str, str] | None = None,
-        max_concurrency: int | None = None,
+        self, api_key: str | None = None, model: str = "claude-sonnet-5-5", **options: Unpack[ServiceOptions]
     ) -> None:
+        given = options.get("headers")
         check_model(model)
-        check_headers(headers)
-        own = {name.lower(): value for name, value in (headers or {}).items()}
+        check_headers(given)
+        own = {name.lower(): value for name, value in (given or {}).items()}
         needed = BINDING_BETA if "prefix_bound" in lookup(model, ROWS).traits else ""
         self._betas = _joined([own.pop(_BETAS, ""), needed])
-        super().__init__(
-            replace(ANTHROPIC, headers={**ANTHROPIC.headers, **({_BETAS: self._betas} if self._betas else {})}),
-            api_key=api_key,
-            model=model,
-            base_url=_without_version(base_url),
-            retry_config=retry_config,
-            circuit_breaker=circuit_breaker,
-            timeouts=timeouts,
-            headers=own,
-            max_concurrency=max_concurrency,
-        )
+        headers = {**ANTHROPIC.headers, **({_BETAS: self._betas} if self._betas else {})}
+        options["headers"], options["base_url"] = own, _without_version(options.get("base_url"))
+        super().__init__(replace(ANTHROPIC, headers=headers), api_key, model, **options)
         self._with_betas: dict[str, AnthropicProvider] = {}
 
         # A function, because what it holds (the key among it) must not show in anything printed.
         def like_this(betas: str) -> AnthropicProvider:
-            return AnthropicProvider(
-                api_key,
-                model,
-                base_url=base_url,
-                retry_config=retry_config,
-                circuit_breaker=circuit_breaker,
-                timeouts=timeouts,
-                headers={**own, _BETAS: betas},
-                max_concurrency=max_concurrency,
-            )
+            more: ServiceOptions = {**options, "headers": {**own, _BETAS: betas}}
+            return AnthropicProvider(api_key, model, **more)
 
         self._like_this = like_this
 

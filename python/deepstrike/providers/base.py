@@ -142,10 +142,15 @@ class ModelInfo:
 
 
 class Provider(ABC):
-    """Base of the providers that know their model: `info` and `dialect` fill in what options leave open."""
+    """Base of the providers that know their model: `info` and `dialect` fill in what options leave open.
+
+    `structured` says that `ModelRequest.output` reaches the service, also beside tools; to any other provider the form
+    of an answer is given in another way.
+    """
 
     dialect: str
     info: ModelInfo
+    structured: bool = False
 
     @abstractmethod
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
@@ -157,6 +162,10 @@ class Provider(ABC):
         Raises `ConfigError` for one that the provider does not know.
         """
         return extensions
+
+    def window(self, extensions: Mapping[str, object]) -> int | None:
+        """The context window in tokens that these extensions ask the service for; None where they do not say."""
+        return None
 
     async def aclose(self) -> None:
         """Close what this provider opened on the running loop. It may be used again afterwards."""

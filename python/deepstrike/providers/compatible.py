@@ -12,16 +12,16 @@ from deepstrike.providers import access
 from deepstrike.providers.dialects.chat.dialect import ChatDialect
 from deepstrike.providers.service import ServiceProvider
 from deepstrike.providers.settings import shown
-from deepstrike.providers.tables.servers import GENERIC, HOSTS, SERVERS
+from deepstrike.providers.tables.servers import GENERIC, SERVERS, server_at
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator
+
+    from typing_extensions import Unpack
 
     from deepstrike.providers.base import ModelEvent, ModelRequest
     from deepstrike.providers.profile import Profile
-    from deepstrike.providers.retry import RetryConfig
-    from deepstrike.providers.transport.base import Timeouts
-    from deepstrike.providers.transport.breaker import CircuitBreaker
+    from deepstrike.providers.service import CallOptions
 
 _USAGE_FIELD = "stream_options"
 # Addresses that refused to be asked for token counts, for all providers of the process.
@@ -36,9 +36,10 @@ class OpenAICompatibleProvider(ServiceProvider):
     `azure`, `openai`, `qwen`, `deepseek`, `minimax`, `kimi`, or `generic`, which sends only fields that all servers
     take. `auto` chooses by the host of `base_url` and takes `generic` where that does not tell, as with local servers.
     `api_key` defaults to the variable of the profile (`OPENROUTER_API_KEY`, `GROQ_API_KEY`, `XAI_API_KEY`,
-    `MISTRAL_API_KEY`, `ZAI_API_KEY`, `AZURE_OPENAI_API_KEY`, …); local servers and addresses of one's own need none.
-    A query in `base_url` (Azure's `api-version`) stays behind the path. A server that refuses `stream_options` is asked
-    again without it, and remembered; its token counts are then estimated. The rest is as in `OpenAIProvider`.
+    `MISTRAL_API_KEY`, `ZAI_API_KEY`, `AZURE_OPENAI_API_KEY`, …); local servers and addresses of one's own need none. A
+    query in `base_url` (Azure's `api-version`) stays behind the path. A server that refuses `stream_options` is asked
+    again without it, and remembered; its token counts are then estimated. The other keywords are those of
+    `CallOptions`.
     """
 
     def __init__(
@@ -48,23 +49,11 @@ class OpenAICompatibleProvider(ServiceProvider):
         api_key: str | None = None,
         *,
         profile: str = "auto",
-        retry_config: RetryConfig | None = None,
-        circuit_breaker: CircuitBreaker | None = None,
-        timeouts: Timeouts | None = None,
-        headers: Mapping[str, str] | None = None,
-        max_concurrency: int | None = None,
+        **options: Unpack[CallOptions],
     ) -> None:
-        super().__init__(
-            _chosen(profile, base_url),
-            api_key=api_key,
-            model=model,
-            base_url=base_url,
-            retry_config=retry_config,
-            circuit_breaker=circuit_breaker,
-            timeouts=timeouts,
-            headers=headers,
-            max_concurrency=max_concurrency,
-        )
+        super().__init__(_chosen(profile, base_url), api_key, model, base_url=base_url, **options)
+        # Here the profile, named or known by the host, says what the server takes, whatever its address.
+        self.structured = self._profile.dialect.structured
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """See `ServiceProvider.stream`."""
@@ -105,8 +94,7 @@ def _chosen(profile: str, base_url: str) -> Profile:
     if not isinstance(base_url, str) or not base_url.strip():
         raise ConfigError("base_url must be the address of the server, such as 'http://127.0.0.1:8000/v1'")
     if profile == "auto":
-        host = access.host(access.address(base_url, GENERIC)) or ""
-        return next((SERVERS[name] for end, name in HOSTS.items() if host == end or host.endswith(f".{end}")), GENERIC)
+        return server_at(access.host(access.address(base_url, GENERIC)) or "")
     if profile not in SERVERS:
         raise ConfigError(f"profile must be 'auto' or one of {', '.join(sorted(SERVERS))}, not {shown(profile)}")
     return SERVERS[profile]

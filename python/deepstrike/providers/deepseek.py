@@ -11,11 +11,9 @@ from deepstrike.providers.service import ServiceProvider
 from deepstrike.providers.tables.deepseek import ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from typing_extensions import Unpack
 
-    from deepstrike.providers.retry import RetryConfig
-    from deepstrike.providers.transport.base import Timeouts
-    from deepstrike.providers.transport.breaker import CircuitBreaker
+    from deepstrike.providers.service import ServiceOptions
 
 DEEPSEEK = Profile(
     name="deepseek",
@@ -44,30 +42,11 @@ class DeepSeekProvider(ServiceProvider):
 
     `api_key` defaults to `DEEPSEEK_API_KEY`, `base_url` to `DEEPSEEK_BASE_URL`, else to DeepSeek's address. Reasoning
     goes back with every reply of a thinking model, an empty one where there is none. To the reasoner of the first
-    generation (`deepseek-reasoner`, `deepseek-r1`) no tools are offered and no reasoning is sent. The rest is as in
-    `OpenAIProvider`.
+    generation (`deepseek-reasoner`, `deepseek-r1`) no tools are offered and no reasoning is sent. The other keywords
+    are those of `ServiceOptions`.
     """
 
     def __init__(
-        self,
-        api_key: str | None = None,
-        model: str = "deepseek-flash",
-        *,
-        base_url: str | None = None,
-        retry_config: RetryConfig | None = None,
-        circuit_breaker: CircuitBreaker | None = None,
-        timeouts: Timeouts | None = None,
-        headers: Mapping[str, str] | None = None,
-        max_concurrency: int | None = None,
+        self, api_key: str | None = None, model: str = "deepseek-flash", **options: Unpack[ServiceOptions]
     ) -> None:
-        super().__init__(
-            DEEPSEEK,
-            api_key=api_key,
-            model=model,
-            base_url=base_url,
-            retry_config=retry_config,
-            circuit_breaker=circuit_breaker,
-            timeouts=timeouts,
-            headers=headers,
-            max_concurrency=max_concurrency,
-        )
+        super().__init__(DEEPSEEK, api_key, model, **options)

@@ -40,7 +40,8 @@ class FallbackProvider(Provider):
     counts no more; a `Source` then says who answers, so that reply, cost and reasoning are its own. Every call begins
     with the first again; its open circuit breaker makes that cheap.
 
-    `info` is that of the first, with the smallest window and output limit of all, so that a prompt fits every one. An
+    `info` is that of the first, with the smallest window and output limit of all, so that a prompt fits every one, and
+    with a price only if all have one: else what a call costs may be unknown, and `max_cost_usd` is refused. An
     extension is admitted if one of them knows it, and sent to those that do. `aclose` closes all.
     """
 
@@ -60,10 +61,21 @@ class FallbackProvider(Provider):
         self.dialect = first.dialect if isinstance(first, Provider) else ""
         own = first.info if isinstance(first, Provider) else ModelInfo("")
         self.info = _narrowest(own, [provider.info for provider in known])
+        if len(known) < len(providers) or any(provider.info.price is None for provider in known):
+            self.info = replace(self.info, price=None)
+        # Elsewhere the first needs no word on it: it is who answers unless another is named.
+        self._first_is_told = own.price != self.info.price
+        self.structured = len(known) == len(providers) and all(provider.structured for provider in known)
 
     def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
         """See `Provider.admit`: the extensions that at least one of the providers knows."""
         return {name: value for name, value in extensions.items() if self._is_known(name, value)}
+
+    def window(self, extensions: Mapping[str, object]) -> int | None:
+        """See `Provider.window`: if one of the providers is asked for a window, the smallest of all."""
+        known = [provider for provider in self._providers if isinstance(provider, Provider)]
+        asked = {provider: window for provider in known if (window := provider.window(extensions)) is not None}
+        return min(asked.get(provider, provider.info.window) for provider in known) if asked else None
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask one after the other. Raises the `ProviderError` of the last one asked."""
@@ -99,7 +111,9 @@ class FallbackProvider(Provider):
         for at, provider in enumerate(self._providers):
             heard = _Heard()
             try:
-                async with aclosing(_ask(provider, self._request(at, request), tell=at > 0)) as events:
+                async with aclosing(
+                    _ask(provider, self._request(at, request), tell=at > 0 or self._first_is_told)
+                ) as events:
                     async for event in events:
                         heard.note(event)
                         yield event

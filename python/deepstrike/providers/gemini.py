@@ -23,10 +23,10 @@ from deepstrike.providers.tables.gemini import ROWS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from typing_extensions import Unpack
+
     from deepstrike.providers.base import ModelEvent, ModelRequest
-    from deepstrike.providers.retry import RetryConfig
-    from deepstrike.providers.transport.base import Timeouts
-    from deepstrike.providers.transport.breaker import CircuitBreaker
+    from deepstrike.providers.service import ServiceOptions
 
 _SIGNATURE = re.compile(r"thought[ _]?signature", re.IGNORECASE)
 _MODES = {"auto": "AUTO", "required": "ANY", "any": "ANY", "none": "NONE", "validated": "VALIDATED"}
@@ -116,36 +116,19 @@ class GeminiProvider(ServiceProvider):
     `api_key` defaults to `GEMINI_API_KEY`, then to `GOOGLE_API_KEY`; `base_url` to `GOOGLE_GEMINI_BASE_URL`, else to
     Google's address. An address without a path gets the version, `/v1beta`. Thought signatures go back on the parts
     they came on, only to the model that made them; where the service refuses them all the same, the request is sent
-    once more without them, with a notice `artefact_dropped`. Everything else as `OpenAIProvider` has it.
+    once more without them, with a notice `artefact_dropped`. The other keywords are those of `ServiceOptions`.
     """
 
     def __init__(
-        self,
-        api_key: str | None = None,
-        model: str = "gemini-3.8-flash",
-        *,
-        base_url: str | None = None,
-        retry_config: RetryConfig | None = None,
-        circuit_breaker: CircuitBreaker | None = None,
-        timeouts: Timeouts | None = None,
-        headers: Mapping[str, str] | None = None,
-        max_concurrency: int | None = None,
+        self, api_key: str | None = None, model: str = "gemini-3.8-flash", **options: Unpack[ServiceOptions]
     ) -> None:
-        check_type("base_url", base_url, str, "an address as text")
+        given = options.get("base_url")
+        check_type("base_url", given, str, "an address as text")
         check_model(model)
         if api_key is None and not os.environ.get(GEMINI.key_variable):
             api_key = os.environ.get("GOOGLE_API_KEY") or None
-        super().__init__(
-            GEMINI,
-            api_key=api_key,
-            model=model.removeprefix("models/"),
-            base_url=_with_version(base_url or os.environ.get(GEMINI.url_variable)),
-            retry_config=retry_config,
-            circuit_breaker=circuit_breaker,
-            timeouts=timeouts,
-            headers=headers,
-            max_concurrency=max_concurrency,
-        )
+        options["base_url"] = _with_version(given or os.environ.get(GEMINI.url_variable))
+        super().__init__(GEMINI, api_key, model.removeprefix("models/"), **options)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """See `ServiceProvider.stream`."""

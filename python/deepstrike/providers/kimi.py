@@ -11,11 +11,9 @@ from deepstrike.providers.service import ServiceProvider
 from deepstrike.providers.tables.kimi import ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from typing_extensions import Unpack
 
-    from deepstrike.providers.retry import RetryConfig
-    from deepstrike.providers.transport.base import Timeouts
-    from deepstrike.providers.transport.breaker import CircuitBreaker
+    from deepstrike.providers.service import ServiceOptions
 
 KIMI = Profile(
     name="kimi",
@@ -47,29 +45,8 @@ class KimiProvider(ServiceProvider):
     `api_key` defaults to `MOONSHOT_API_KEY`, `base_url` to `MOONSHOT_BASE_URL`, else to the international address; keys
     of the mainland need `https://api.moonshot.cn/v1`, those of the coding plan `https://api.kimi.com/coding/v1`.
     Reasoning goes back with every reply; with tool calls the field is there even if there was none. Ids of tool calls
-    go back as they came, those of another form in Kimi's. The rest is as in `OpenAIProvider`.
+    go back as they came, those of another form in Kimi's. The other keywords are those of `ServiceOptions`.
     """
 
-    def __init__(
-        self,
-        api_key: str | None = None,
-        model: str = "kimi-k2.6",
-        *,
-        base_url: str | None = None,
-        retry_config: RetryConfig | None = None,
-        circuit_breaker: CircuitBreaker | None = None,
-        timeouts: Timeouts | None = None,
-        headers: Mapping[str, str] | None = None,
-        max_concurrency: int | None = None,
-    ) -> None:
-        super().__init__(
-            KIMI,
-            api_key=api_key,
-            model=model,
-            base_url=base_url,
-            retry_config=retry_config,
-            circuit_breaker=circuit_breaker,
-            timeouts=timeouts,
-            headers=headers,
-            max_concurrency=max_concurrency,
-        )
+    def __init__(self, api_key: str | None = None, model: str = "kimi-k2.6", **options: Unpack[ServiceOptions]) -> None:
+        super().__init__(KIMI, api_key, model, **options)

@@ -21,11 +21,9 @@ from deepstrike.providers.service import ServiceProvider
 from deepstrike.providers.tables.minimax import ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from typing_extensions import Unpack
 
-    from deepstrike.providers.retry import RetryConfig
-    from deepstrike.providers.transport.base import Timeouts
-    from deepstrike.providers.transport.breaker import CircuitBreaker
+    from deepstrike.providers.service import ServiceOptions
 
 # `base_resp.status_code`, as the vendor lists them. What is not here may pass and is tried again.
 _CODES: dict[str, type[ProviderError]] = {
@@ -73,30 +71,11 @@ class MiniMaxProvider(ServiceProvider):
 
     `api_key` defaults to `MINIMAX_API_KEY`, `base_url` to `MINIMAX_BASE_URL`, else to the international address; keys
     of the mainland need `https://api.minimaxi.com/v1`. Reasoning is asked for apart from the text (`reasoning_split`)
-    and goes back as it came; where a server writes it in `<think>` tags it is split off and goes back in tags. The rest
-    is as in `OpenAIProvider`.
+    and goes back as it came; where a server writes it in `<think>` tags it is split off and goes back in tags. The
+    other keywords are those of `ServiceOptions`.
     """
 
     def __init__(
-        self,
-        api_key: str | None = None,
-        model: str = "MiniMax-M3",
-        *,
-        base_url: str | None = None,
-        retry_config: RetryConfig | None = None,
-        circuit_breaker: CircuitBreaker | None = None,
-        timeouts: Timeouts | None = None,
-        headers: Mapping[str, str] | None = None,
-        max_concurrency: int | None = None,
+        self, api_key: str | None = None, model: str = "MiniMax-M3", **options: Unpack[ServiceOptions]
     ) -> None:
-        super().__init__(
-            MINIMAX,
-            api_key=api_key,
-            model=model,
-            base_url=base_url,
-            retry_config=retry_config,
-            circuit_breaker=circuit_breaker,
-            timeouts=timeouts,
-            headers=headers,
-            max_concurrency=max_concurrency,
-        )
+        super().__init__(MINIMAX, api_key, model, **options)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.errors import ContextOverflow
 from deepstrike.providers.dialects.ollama.dialect import OllamaDialect
+from deepstrike.providers.dialects.ollama.options import explicit_window
 from deepstrike.providers.extensions import CHAT_FIELDS, FLAG, NUMBER, TABLE, TEXT, WHOLE, Field
 from deepstrike.providers.faults import Words
 from deepstrike.providers.profile import Profile
@@ -20,8 +21,9 @@ from deepstrike.wire.policy import Price
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deepstrike.providers.retry import RetryConfig
-    from deepstrike.providers.transport.breaker import CircuitBreaker
+    from typing_extensions import Unpack
+
+    from deepstrike.providers.service import CallOptions
 
 _PORT = 11434
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 (an address that servers listen on; clients cannot go there)
@@ -87,38 +89,24 @@ class OllamaProvider(ServiceProvider):
     `model` is the name that `ollama list` shows. `base_url` defaults to `OLLAMA_HOST`, which like `base_url` may be an
     address, a host, a host with a port or a port alone, else to `http://localhost:11434`. No key is needed but for
     `https://ollama.com` (`api_key`, by default `OLLAMA_API_KEY`). Every request asks for the window of the run
-    (`max_tokens`) as `num_ctx`, unless an extension sets another. A prompt that the server evidently cut is told by a
-    notice with the code `prompt_truncated`. A local model costs nothing. Everything else as `OpenAIProvider` has it.
+    (`max_tokens`) as `num_ctx`; an explicit `num_ctx` that is smaller, or without `max_tokens`, is the run's window
+    too. A prompt that the server evidently cut is told by a notice with the code `prompt_truncated`. A local model
+    costs nothing. The other keywords are those of `CallOptions`.
     """
 
     def __init__(
-        self,
-        model: str,
-        base_url: str | None = None,
-        *,
-        api_key: str | None = None,
-        retry_config: RetryConfig | None = None,
-        circuit_breaker: CircuitBreaker | None = None,
-        timeouts: Timeouts | None = None,
-        headers: Mapping[str, str] | None = None,
-        max_concurrency: int | None = None,
+        self, model: str, base_url: str | None = None, *, api_key: str | None = None, **options: Unpack[CallOptions]
     ) -> None:
         check_type("base_url", base_url, str, "an address as text")
         address = full_address(base_url or os.environ.get("OLLAMA_HOST") or LOCAL.base_url)
         profile = CLOUD if _CLOUD.match(address) else LOCAL
-        super().__init__(
-            replace(profile, words=_words(model)),
-            api_key=api_key,
-            model=model,
-            base_url=address,
-            retry_config=retry_config,
-            circuit_breaker=circuit_breaker,
-            timeouts=timeouts,
-            headers=headers,
-            max_concurrency=max_concurrency,
-        )
+        super().__init__(replace(profile, words=_words(model)), api_key, model, base_url=address, **options)
         if profile is LOCAL and self.info.price is None:
             self.info = replace(self.info, price=_FREE)
+
+    def window(self, extensions: Mapping[str, object]) -> int | None:
+        """See `Provider.window`: `num_ctx`, by itself, in `options` or in `extra_body`."""
+        return explicit_window({**self.info.defaults, **extensions})
 
 
 def full_address(given: str) -> str:

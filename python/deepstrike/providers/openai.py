@@ -26,11 +26,11 @@ from deepstrike.wire.message import Notice
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from typing_extensions import Unpack
+
     from deepstrike.providers.base import ModelEvent, ModelRequest
     from deepstrike.providers.dialects.base import Asked
-    from deepstrike.providers.retry import RetryConfig
-    from deepstrike.providers.transport.base import Timeouts
-    from deepstrike.providers.transport.breaker import CircuitBreaker
+    from deepstrike.providers.service import ServiceOptions
 
 Api = Literal["auto", "chat", "responses"]
 _UNSEEN = (Notice, RetryEvent)
@@ -121,11 +121,8 @@ class OpenAIProvider(ServiceProvider):
     that the service can no longer read is left out likewise, with a notice `artefact_dropped`.
 
     `api_key` defaults to `OPENAI_API_KEY`, `base_url` to `OPENAI_BASE_URL`, else to OpenAI's address. There a missing
-    key raises `ConfigError`; a server elsewhere is then asked without an `Authorization` header. `headers` are added to
-    every request and win over ours. `timeouts` are seconds (`Timeouts`), `retry_config` rules retries (`RetryConfig`).
-    The circuit breaker is shared by all instances of one address and equal breaker settings unless `circuit_breaker` is
-    given. `max_concurrency` bounds the calls in flight to this address, over all loops and threads of the process.
-    Wrong values raise `ConfigError` here. One instance may serve any number of loops and threads, and forked processes.
+    key raises `ConfigError`; a server elsewhere is then asked without an `Authorization` header. The other keywords are
+    those of `ServiceOptions`.
     """
 
     def __init__(
@@ -134,25 +131,12 @@ class OpenAIProvider(ServiceProvider):
         model: str = "gpt-5-mini",
         *,
         api: Api = "auto",
-        base_url: str | None = None,
-        retry_config: RetryConfig | None = None,
-        circuit_breaker: CircuitBreaker | None = None,
-        timeouts: Timeouts | None = None,
-        headers: Mapping[str, str] | None = None,
-        max_concurrency: int | None = None,
+        **options: Unpack[ServiceOptions],
     ) -> None:
-        super().__init__(
-            _profile(api, model, base_url),
-            api_key=api_key,
-            model=model,
-            base_url=base_url,
-            retry_config=retry_config,
-            circuit_breaker=circuit_breaker,
-            timeouts=timeouts,
-            headers=headers,
-            max_concurrency=max_concurrency,
-        )
+        super().__init__(_profile(api, model, options.get("base_url")), api_key, model, **options)
         self._responses = self._profile is OPENAI_RESPONSES
+        # Whoever speaks Responses has the field, also a regional host or a server that was named for it.
+        self.structured = self.structured or self._responses
         self._summaries = self._responses and self.info.reasoning
 
     def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:

@@ -13,11 +13,9 @@ from deepstrike.providers.service import ServiceProvider
 from deepstrike.providers.tables.qwen import ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from typing_extensions import Unpack
 
-    from deepstrike.providers.retry import RetryConfig
-    from deepstrike.providers.transport.base import Timeouts
-    from deepstrike.providers.transport.breaker import CircuitBreaker
+    from deepstrike.providers.service import ServiceOptions
 
 QWEN = Profile(
     name="qwen",
@@ -53,29 +51,10 @@ class QwenProvider(ServiceProvider):
     `api_key` defaults to `DASHSCOPE_API_KEY`, `base_url` to `DASHSCOPE_BASE_URL`, else to the mainland address; keys
     are regional, so one of another region needs its `base_url`
     (`https://dashscope-intl.aliyuncs.com/compatible-mode/v1`). Whether a model of the table thinks is always said
-    (`enable_thinking`). The rest is as in `OpenAIProvider`.
+    (`enable_thinking`). The other keywords are those of `ServiceOptions`.
     """
 
     def __init__(
-        self,
-        api_key: str | None = None,
-        model: str = "qwen3.7-plus",
-        *,
-        base_url: str | None = None,
-        retry_config: RetryConfig | None = None,
-        circuit_breaker: CircuitBreaker | None = None,
-        timeouts: Timeouts | None = None,
-        headers: Mapping[str, str] | None = None,
-        max_concurrency: int | None = None,
+        self, api_key: str | None = None, model: str = "qwen3.7-plus", **options: Unpack[ServiceOptions]
     ) -> None:
-        super().__init__(
-            QWEN,
-            api_key=api_key,
-            model=model,
-            base_url=base_url,
-            retry_config=retry_config,
-            circuit_breaker=circuit_breaker,
-            timeouts=timeouts,
-            headers=headers,
-            max_concurrency=max_concurrency,
-        )
+        super().__init__(QWEN, api_key, model, **options)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from deepstrike.errors import ConfigError, ProviderError, UnknownSession
+from deepstrike.providers.answers import BY_WORDS, FINAL_TOOL
 from deepstrike.providers.base import (
     Artefact,
     Finish,
@@ -20,6 +21,7 @@ from deepstrike.providers.base import (
     Source,
     ToolCall,
 )
+from deepstrike.providers.dialects.chat.dialect import NO_TOOLS
 from deepstrike.replay.differences import differences
 from deepstrike.replay.retrace import Retrace
 from deepstrike.stream import TextDelta, ThinkingDelta
@@ -82,7 +84,12 @@ class ReplayProvider(Provider):
             raise ConfigError("the records hold no goal: give all lines of a session's log, from its first one on")
         limits, model = started.config.limits, started.config.model
         self.dialect = next((event.dialect for event in events if isinstance(event, Replied)), "")
-        self.info = ModelInfo(model.id, window=limits.window, max_output=limits.reserve, price=model.price)
+        traits = frozenset({NO_TOOLS}) if BY_WORDS in started.config.system else frozenset[str]()
+        self.info = ModelInfo(
+            model.id, window=limits.window, max_output=limits.reserve, price=model.price, traits=traits
+        )
+        # An answer in a form is asked for as it was then: nothing in the log tells of a field of the service.
+        self.structured = not traits and all(tool.name != FINAL_TOOL for tool in started.config.tools)
         self.requests: list[ModelRequest] = []
         self._answers = tuple(_answers(events))
         self._answered = 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from deepstrike.errors import ConfigError
@@ -25,6 +26,15 @@ def shown(value: object) -> str:
     except Exception:
         return f"this {type(value).__name__}"
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+def check_names(owner: str, given: Collection[str], known: Collection[str]) -> None:
+    """Raises `TypeError`, as for any call, if a keyword is none that `owner` has; it names the near miss."""
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+            meant = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(known))}"
+            raise TypeError(f"{owner}() has no keyword {name!r}; {meant}")
 
 
 def check_count(name: str, value: object, least: int, otherwise: str = "") -> None:

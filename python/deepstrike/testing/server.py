@@ -73,16 +73,18 @@ class ModelServer:
     request that breaks a rule is refused with 400 and takes no reply: the body must be strict JSON (no NaN, no lone
     surrogate), every tool call must be answered by exactly one result directly behind its message, no result may stand
     without its call, no id may be empty, arguments must be JSON and names what hosts accept. `requests` holds all
-    that came, `refused` why some were refused. Runs in a thread of its own; use `with` or `async with`.
+    that came, `refused` why some were refused. With `judged=False` only strict JSON is asked for: so it serves other
+    dialects than chat completions, by `Raw` answers. Runs in a thread of its own; use `with` or `async with`.
     """
 
-    def __init__(self, replies: Iterable[Reply] = (), *, otherwise: Reply = "ok") -> None:
+    def __init__(self, replies: Iterable[Reply] = (), *, otherwise: Reply = "ok", judged: bool = True) -> None:
         self.requests: list[Received] = []
         self.refused: list[str] = []
         self.connections = 0
         self.accepted = 0
         self._replies = tuple(replies)
         self._otherwise = otherwise
+        self._judged = judged
         self._changed = threading.Condition()
         self._port = 0
         self._loop = asyncio.new_event_loop()
@@ -170,7 +172,7 @@ class ModelServer:
 
     def _answer(self, request: Received | _Broken) -> Raw:
         """Judge the request and take its reply."""
-        fault = request.fault if isinstance(request, _Broken) else judge(request.body)
+        fault = request.fault if isinstance(request, _Broken) else judge(request.body) if self._judged else None
         with self._changed:
             if isinstance(request, Received):
                 self.requests.append(request)

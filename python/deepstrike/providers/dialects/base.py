@@ -37,6 +37,10 @@ class Dialect(Protocol):
     def content_type(self) -> str:
         """The content type of a good answer."""
 
+    @property
+    def structured(self) -> bool:
+        """Whether `ModelRequest.output` is sent, or said in the instructions where the service's field will not do."""
+
     def path(self, model: str) -> str:
         """The path, perhaps with a query, behind the service's address."""
 

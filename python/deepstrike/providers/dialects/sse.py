@@ -20,7 +20,7 @@ class SseReader:
     An event larger than `limit` bytes raises a `ProviderError` with the code `event_too_large`.
     """
 
-    __slots__ = ("_after_cr", "_data", "_limit", "_size", "_started", "_tail")
+    __slots__ = ("_after_cr", "_between", "_data", "_limit", "_size", "_started", "_tail")
 
     def __init__(self, limit: int = MAX_EVENT_BYTES) -> None:
         self._limit = limit
@@ -29,9 +29,27 @@ class SseReader:
         self._size = 0
         self._after_cr = False
         self._started = False
+        self._between = False  # nothing is open: the next byte begins an event
 
     def push(self, data: bytes) -> list[bytes]:
         """The payloads of the events that `data` completes."""
+        # Nearly all events come whole, one a read: these are cut out as they stand.
+        if self._between and data[-1:] == b"\n" and len(data) <= self._limit:
+            ends, returns = data.count(b"\n"), data.count(b"\r")
+            if ends == 2 and data[:6] == b"data: ":
+                if not returns and data[-2:] == b"\n\n":
+                    return [data[6:-2]]
+                if returns == 2 and data[-4:] == b"\r\n\r\n":
+                    return [data[6:-4]]
+            elif ends == 3 and not returns and data[-2:] == b"\n\n" and data[:6] == b"event:":
+                line = data.find(b"\n") + 1
+                if data[line : line + 6] == b"data: ":
+                    return [data[line + 6 : -2]]
+        out = self._pieces(data)
+        self._between = self._started and not (self._tail or self._data or self._after_cr)
+        return out
+
+    def _pieces(self, data: bytes) -> list[bytes]:
         if self._after_cr or b"\r" in data:
             data = self._plain_ends(data)
         end = data.rfind(b"\n")

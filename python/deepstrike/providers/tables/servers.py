@@ -1,21 +1,25 @@
 """Servers that speak chat completions, as data. Sources: their own documents, and recorded traffic. As of 2026-11-30.
 
 A row says what a server wants sent; what servers answer differently is read in every form by the dialect. To add one,
-write its profile here, name it in `SERVERS`, and its host in `HOSTS` if it has one.
+write its profile, in a file of its own or here, and name it in `SERVERS`: one line, by which `profile="auto"` finds it
+at the host of its address too.
 """
 
 from __future__ import annotations
 
 import string
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import BadRequest, ContextOverflow, Overloaded, QuotaExhausted, RateLimited, Unauthorized
+from deepstrike.providers import access
 from deepstrike.providers.deepseek import DEEPSEEK
 from deepstrike.providers.dialects.chat.dialect import NEVER, ChatDialect, IdForm, Replay
 from deepstrike.providers.extensions import CHAT_FIELDS, COMPATIBLE_FIELDS, NUMBER, TABLE, WHOLE, Field, switch
 from deepstrike.providers.faults import Words
 from deepstrike.providers.kimi import KIMI
 from deepstrike.providers.minimax import MINIMAX
+from deepstrike.providers.openai import OPENAI_CHAT
 from deepstrike.providers.profile import Profile
 from deepstrike.providers.qwen import QWEN
 
@@ -128,14 +132,7 @@ _AZURE = Profile(
     key_header="api-key",
     key_form="{}",
 )
-_OPENAI = Profile(
-    name="openai-chat",
-    base_url="https://api.openai.com/v1",
-    key_variable="OPENAI_API_KEY",
-    url_variable="",
-    dialect=ChatDialect(limit_field="max_completion_tokens"),
-    fields=CHAT_FIELDS,
-)
+_OPENAI = replace(OPENAI_CHAT, dialect=ChatDialect(limit_field="max_completion_tokens"), fields=CHAT_FIELDS)
 
 SERVERS: dict[str, Profile] = {
     "generic": GENERIC,
@@ -154,24 +151,21 @@ SERVERS: dict[str, Profile] = {
     "minimax": MINIMAX,
     "kimi": KIMI,
 }
-# The end of a host's name, and whose it is. A local address does not tell: servers share its ports.
-HOSTS: dict[str, str] = {
-    "openrouter.ai": "openrouter",
-    "api.groq.com": "groq",
-    "api.x.ai": "xai",
-    "api.mistral.ai": "mistral",
-    "api.z.ai": "zai",
+# Further hosts, by the end of their name. A local address does not tell whose it is: servers share its ports.
+_OTHER_HOSTS: dict[str, str] = {
     "open.bigmodel.cn": "zai",
     "openai.azure.com": "azure",
     "services.ai.azure.com": "azure",
-    "api.openai.com": "openai",
-    "dashscope.aliyuncs.com": "qwen",
     "dashscope-intl.aliyuncs.com": "qwen",
     "dashscope-us.aliyuncs.com": "qwen",
-    "api.deepseek.com": "deepseek",
-    "api.minimax.io": "minimax",
     "api.minimaxi.com": "minimax",
-    "api.moonshot.ai": "kimi",
     "api.moonshot.cn": "kimi",
     "api.kimi.com": "kimi",
 }
+
+
+def server_at(host: str) -> Profile:
+    """The profile of the server at this host, by the end of its name; `GENERIC` where that does not tell."""
+    own = [(access.host(profile.base_url), name) for name, profile in SERVERS.items() if profile.key_needed]
+    found = (name for end, name in (*own, *_OTHER_HOSTS.items()) if f".{host}".endswith(f".{end}"))
+    return SERVERS.get(next(found, ""), GENERIC)

@@ -53,7 +53,7 @@ async def attempt(
         if watch.fault is not None:
             raise watch.fault from None
         if answer is not None and fault.request_id is None:
-            fault.request_id = _request_id(answer)
+            fault.request_id = _request_id(endpoint, answer)
         raise
     finally:
         watch.stop()
@@ -123,13 +123,15 @@ def _answer_in(body: bytes, endpoint: Endpoint, answer: Answer, decoder: Decoder
         return events + decoder.end()
     headers = answer.headers
     kind = headers.get("content-type", "")
-    fault, wait = endpoint.faults.http(answer.status, kind, body, _request_id(answer))
+    fault, wait = endpoint.faults.http(answer.status, kind, body, _request_id(endpoint, answer))
     hint = NO_HINT if answer.status == 200 else read_hint(headers, current_clock().now_ms())
     raise Refused(fault, hint if wait is None or hint.wait is not None else replace(hint, wait=wait))
 
 
-def _request_id(answer: Answer) -> str | None:
-    return answer.headers.get("x-request-id") or answer.headers.get("request-id")
+def _request_id(endpoint: Endpoint, answer: Answer) -> str | None:
+    """The service's name for this exchange; a server that echoes headers may have put anything into it."""
+    told = answer.headers.get("x-request-id") or answer.headers.get("request-id")
+    return endpoint.faults.mask(told) if told else None
 
 
 async def _document(answer: Answer) -> bytes:

@@ -79,12 +79,18 @@ DEFAULT_LIMIT = 100
 """Calls in flight to one endpoint where the user sets no limit: what HTTP clients commonly allow themselves, and few
 enough that a burst of agents queues here instead of being refused there."""
 
+_MOST_SHARED = 1024
 _shared: dict[tuple[str, int], Slots] = {}
 _shared_lock = threading.Lock()
 
 
 def shared_slots(base_url: str, limit: int | None = None) -> Slots:
     """The process's slots of an endpoint with this limit, `DEFAULT_LIMIT` for None."""
-    limit = DEFAULT_LIMIT if limit is None else limit
+    key = (base_url, DEFAULT_LIMIT if limit is None else limit)
     with _shared_lock:
-        return _shared.setdefault((base_url, limit), Slots(limit))
+        slots = _shared.get(key)
+        if slots is None:
+            if len(_shared) >= _MOST_SHARED:
+                _shared.pop(next(iter(_shared)))
+            slots = _shared[key] = Slots(key[1])
+        return slots

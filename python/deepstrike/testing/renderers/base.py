@@ -27,7 +27,7 @@ class Spoken:
     thinking: str = ""
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=lambda: Usage(120, 40))
-    finish: Literal["stop", "tool_calls", "length"] = "stop"
+    finish: str = "stop"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deepstrike.testing.renderers.base import Rendered, compact, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from deepstrike.testing.renderers.base import Spoken, Trouble
 
@@ -46,7 +46,7 @@ def _line(fields: dict[str, object]) -> bytes:
     return compact({"model": "scripted", **fields}) + b"\n"
 
 
-def _says(spoken: Spoken) -> Iterator[dict[str, object]]:
+def _says(spoken: Spoken) -> Iterator[Mapping[str, object]]:
     yield from ({"content": "", "thinking": piece} for piece in pieces(spoken.thinking))
     yield from ({"content": piece} for piece in pieces(spoken.text))
     for number, call in enumerate(spoken.calls):

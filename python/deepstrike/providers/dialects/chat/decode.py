@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from deepstrike.errors import Overloaded, ProviderError, Truncated
+from deepstrike.errors import Overloaded
 from deepstrike.providers.base import Finish, ModelEvent
 from deepstrike.providers.dialects.chat.calls import CallPieces
 from deepstrike.providers.dialects.chat.dialect import NEVER
 from deepstrike.providers.dialects.chat.mend import mend
 from deepstrike.providers.dialects.chat.speech import Speech
 from deepstrike.providers.dialects.chat.usage import read_usage
-from deepstrike.providers.dialects.chat.wire import Choice, Chunk, Delta, decode_chunk, is_given
+from deepstrike.providers.dialects.chat.wire import ABSENT, Choice, Chunk, Delta, decode_chunk, is_given
+from deepstrike.providers.dialects.reading import Reading, bad_stream
 from deepstrike.providers.faults import ErrorBody
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from deepstrike.providers.dialects.chat.dialect import Replay
     from deepstrike.providers.faults import Faults
     from deepstrike.wire.message import Usage
-
-_log = logging.getLogger("deepstrike.providers")
 
 # Ours for every word that a service of this dialect is known to say (wire reference, 10.3).
 FINISH = {
@@ -40,29 +38,16 @@ FINISH = {
     "sensitive": "content_filter",
 }
 _FAILED = frozenset({"error", "insufficient_system_resource", "network_error"})
-_SHOWN_BYTES = 200
 
 
-class ChatDecoder:
+class ChatDecoder(Reading):
     """Reads one answer.
 
     `names` maps wire names of tools back to their own. `reasoning_in_output` says how the service counts. `faults`
     makes the exceptions. The rest is as in `Speech`.
     """
 
-    __slots__ = (
-        "_calls",
-        "_damaged",
-        "_fault",
-        "_faults",
-        "_finish",
-        "_mended",
-        "_names",
-        "_reasoning_in_output",
-        "_speech",
-        "_usage",
-        "done",
-    )
+    __slots__ = ("_calls", "_mended", "_names", "_reasoning_in_output", "_speech", "_usage")
 
     def __init__(
         self,
@@ -75,36 +60,13 @@ class ChatDecoder:
         replay: Replay = NEVER,
         source: str = "",
     ) -> None:
-        self.done = False
+        super().__init__(faults)
         self._names = names
-        self._faults = faults
         self._reasoning_in_output = reasoning_in_output
         self._calls = CallPieces()
-        self._damaged = False
-        self._fault: ProviderError | None = None
-        self._finish: str | None = None
         self._mended = False
         self._speech = Speech(replay, source, expose=expose_reasoning, split_think=split_think)
         self._usage: Usage | None = None
-
-    @property
-    def finished(self) -> bool:
-        """A finish reason was seen."""
-        return self._finish is not None
-
-    def feed(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
-        """The events of these payloads, in order."""
-        out: list[ModelEvent] = []
-        for payload in payloads:
-            try:
-                chunk = decode_chunk(payload)
-            except (msgspec.DecodeError, RecursionError) as fault:
-                self._odd(payload, fault, out)
-            else:
-                self._chunk(chunk, payload, out)
-            if self._fault is not None:
-                break
-        return out
 
     def feed_last(self, payload: bytes) -> list[ModelEvent]:
         """As `feed`, unless the payload is not whole."""
@@ -130,24 +92,23 @@ class ChatDecoder:
 
     def end(self) -> list[ModelEvent]:
         """Calls, usage and finish; raises what went wrong."""
-        if self._fault is not None:
-            raise self._fault
-        if self._finish is None:
-            raise Truncated(
-                "the stream ended without a finish reason: the answer was cut on its way; ask again",
-            )
+        reason = self._reason("a finish reason")
         if self._lost_calls():
-            raise ProviderError(
-                "a part of the stream could not be read, so its tool calls cannot be trusted; ask again",
-                code="bad_stream",
-                retryable=True,
-            )
+            raise bad_stream(", so its tool calls cannot be trusted")
         out = self._speech.close()
-        out += self._calls.finish(self._finish == "length", self._names)
+        out += self._calls.finish(reason == "length", self._names)
         if self._usage is not None:
             out.append(self._usage)
-        out.append(Finish(self._finish))
+        out.append(Finish(reason))
         return out
+
+    def _payload(self, payload: bytes, out: list[ModelEvent]) -> None:
+        try:
+            chunk = decode_chunk(payload)
+        except (msgspec.DecodeError, RecursionError) as fault:
+            self._odd(payload, fault, out)
+        else:
+            self._chunk(chunk, payload, out)
 
     def _lost_calls(self) -> bool:
         """A piece of a call may stand in what could not be read; where calls are told of and none came, it does."""
@@ -156,7 +117,7 @@ class ChatDecoder:
         return self._finish == "tool_calls" and (self._damaged or self._mended)
 
     def _chunk(self, chunk: Chunk, payload: bytes, out: list[ModelEvent]) -> None:
-        if chunk.error and is_given(chunk.error):  # it says more than the finish reason beside it
+        if chunk.error is not ABSENT and is_given(chunk.error):  # it says more than the finish reason beside it
             self._fail(self._faults.stream(payload))
         for choice in chunk.choices or ():
             if not choice.index:  # with n > 1 the other answers are interleaved; only the first is ours
@@ -207,11 +168,6 @@ class ChatDecoder:
         elif self._finish is None and reason not in ("", "null"):
             self._finish = FINISH.get(reason, "other")
 
-    def _fail(self, fault: ProviderError) -> None:
-        """Kept until the end, so that what came before it is shown however the bytes were cut."""
-        self._fault = self._fault or fault
-        self.done = True
-
     def _count(self, raw: msgspec.Raw) -> None:
         if is_given(raw):
             self._usage = read_usage(bytes(raw), self._reasoning_in_output) or self._usage
@@ -228,5 +184,4 @@ class ChatDecoder:
                 self._mended = True
                 self._chunk(mended.chunk, mended.payload, out)
             if mended is None or not mended.payload.startswith(b"{"):
-                shown = self._faults.mask(text[:_SHOWN_BYTES].decode("utf-8", "replace"))
-                _log.warning("passed over a part of the stream that is not a chat chunk (%s): %s", fault, shown)
+                self._pass_over(text, fault, "not a chat chunk")

@@ -52,7 +52,7 @@ def _head(asked: Asked, dialect: ChatDialect) -> bytes:
     if dialect.usage_asked:
         fields["stream_options"] = {"include_usage": True}
     if request.output is not None and dialect.structured:
-        fields["response_format"] = response_format(request.output)
+        fields["response_format"] = response_format(request.output, request.memo)
     fields.update({**dialect.always, **asked.fields})
     tools = tools_part(asked)
     start = canonical(without_refused(fields, asked, dialect, tools=bool(tools)))[:-1]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from deepstrike.providers.dialects.json_text import quote
 from deepstrike.wire.message import CallBlock, Notice, Opaque, Thinking
 
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from deepstrike.providers.dialects.base import Asked
     from deepstrike.providers.dialects.chat.dialect import Replay, Turns
     from deepstrike.wire.message import AssistantBlock
+
+_decode_text = msgspec.json.Decoder(str).decode
 
 
 class Reasoning:
@@ -35,7 +39,7 @@ class Reasoning:
             text, opaque = "", list[str]()
         else:
             text = "".join(part.text for part in block.parts if isinstance(part, Thinking))
-            opaque = [part.text for part in block.parts if isinstance(part, Opaque)]
+            opaque = [part.text for part in block.parts if isinstance(part, Opaque) and not _in_tags(part)]
         if opaque and _holds(replay.turns, calls):
             return b"".join(b"," + one.strip()[1:-1].encode() for one in opaque if one.strip()[1:-1])
         if replay.name and ((text and _holds(replay.turns, calls)) or self._demands(calls)):
@@ -44,9 +48,11 @@ class Reasoning:
 
     def opening(self, block: AssistantBlock) -> str:
         """What stands before the text of the message: reasoning in tags, for a service that wrote it so."""
-        if not self._replay.inline or not self._is_own(block) or any(isinstance(part, Opaque) for part in block.parts):
+        kept = [part for part in block.parts if isinstance(part, Opaque)]
+        if not self._replay.inline or not self._is_own(block) or not all(map(_in_tags, kept)):
             return ""
         text = "".join(part.text for part in block.parts if isinstance(part, Thinking))
+        text += "".join(_decode_text(part.text.encode()) for part in kept)
         return f"<think>\n{text}\n</think>\n\n" if text else ""
 
     def check(self, block: AssistantBlock) -> None:
@@ -75,6 +81,11 @@ class Reasoning:
 
     def _demands(self, calls: bool) -> bool:
         return self._thinks and _holds(self._replay.demanded, calls)
+
+
+def _in_tags(part: Opaque) -> bool:
+    """Whether this is reasoning that was not shown, as a text; else it is fields of the message, as an object."""
+    return part.text[:1] == '"'
 
 
 def _holds(turns: Turns, calls: bool) -> bool:

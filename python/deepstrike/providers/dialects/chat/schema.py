@@ -6,18 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from deepstrike.providers.dialects.json_text import canonical
-from deepstrike.providers.dialects.strict import is_strict
+from deepstrike.providers.dialects.strict_form import sent_schema
 
 if TYPE_CHECKING:
-    from deepstrike.providers.base import OutputSchema
+    from deepstrike.providers.base import Memo, OutputSchema
 
 
-def response_format(output: OutputSchema) -> dict[str, object]:
-    """The field's value. Strict only where the schema keeps the rules of strict ones: others would be refused."""
-    schema: object = msgspec.json.decode(output.schema)
-    strict = is_strict(schema)
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": output.name, "schema": msgspec.Raw(canonical(schema)), "strict": strict},
-    }
+def response_format(output: OutputSchema, memo: Memo) -> dict[str, object]:
+    """The field's value: in strict mode where the schema can be made to fit it, else a notice says why not."""
+    schema, strict = sent_schema(output, memo)
+    named = {"name": output.name, "schema": msgspec.Raw(schema), "strict": strict}
+    return {"type": "json_schema", "json_schema": named}

@@ -22,7 +22,7 @@ class Speech:
 
     With `expose` off no `ThinkingDelta` is made. `split_think` splits reasoning in tags from the text. What `replay`
     will need and no `ThinkingDelta` holds becomes an artefact of `source`: fields of the assistant message, as a JSON
-    object. `said` tells whether anything was said yet.
+    object, or reasoning that goes back in tags, as a JSON string. `said` tells whether anything was said yet.
     """
 
     __slots__ = ("_details", "_expose", "_hidden", "_replay", "_source", "_splitter", "_thought", "said")
@@ -47,7 +47,11 @@ class Speech:
         content = delta.content
         if content:
             if isinstance(content, str):
-                self._text(content, out)
+                self.said = True
+                if self._splitter is None:
+                    out.append(TextDelta(content))
+                else:
+                    self._split(*self._splitter.push(content), out)
             else:
                 self._parts(content, out)
         if delta.refusal:
@@ -64,6 +68,8 @@ class Speech:
         elif self._hidden and self._replay.name:
             text = quote("".join(self._hidden)).decode()
             out.append(Artefact(self._source, f'{{"{self._replay.name}":{text}}}'))
+        elif self._hidden and self._replay.inline:
+            out.append(Artefact(self._source, quote("".join(self._hidden)).decode()))
         return out
 
     def _detail(self, raw: bytes, thinking: str | None) -> str | None:
@@ -79,13 +85,6 @@ class Speech:
         else:
             self._hidden.append(text)
 
-    def _text(self, text: str, out: list[ModelEvent]) -> None:
-        self.said = True
-        if self._splitter is None:
-            out.append(TextDelta(text))
-        else:
-            self._split(*self._splitter.push(text), out)
-
     def _split(self, thinking: str, text: str, out: list[ModelEvent]) -> None:
         if thinking:
             self._think(thinking, out)
@@ -100,4 +99,5 @@ class Speech:
             if thinking:
                 self._think(thinking, out)
             if part.text:
-                self._text(part.text, out)
+                self.said = True
+                self._split(*(self._splitter.push(part.text) if self._splitter else ("", part.text)), out)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from deepstrike.errors import ProviderError, Truncated
 from deepstrike.providers.base import Artefact, Finish, ModelEvent, ToolCall
 from deepstrike.providers.dialects.gemini.finish import failure_of, finish_of
 from deepstrike.providers.dialects.gemini.usage import read_usage
@@ -21,76 +19,38 @@ from deepstrike.providers.dialects.gemini.wire import (
     is_given,
 )
 from deepstrike.providers.dialects.mending import mended
+from deepstrike.providers.dialects.reading import Reading, bad_stream
 from deepstrike.stream import TextDelta, ThinkingDelta
 from deepstrike.wire.message import Notice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from deepstrike.providers.dialects.gemini.wire import Feedback, FunctionCall
     from deepstrike.providers.faults import Faults
 
-_log = logging.getLogger("deepstrike.providers")
 _NO_SIGNATURE = ("", "null", '""')
 _NO_ANSWER = (b"", b"[DONE]")  # gateways end with a word of their own
-_SHOWN_BYTES = 200
 
 
-class GeminiDecoder:
+class GeminiDecoder(Reading):
     """Reads one answer.
 
     `names` maps wire names of tools back to their own; `source` is the dialect of the artefacts, which hold the thought
     signatures (see `Mark`). What stands behind a call is kept back with it until the end, so that order survives.
     """
 
-    __slots__ = (
-        "_calls",
-        "_counts",
-        "_damaged",
-        "_expose",
-        "_fault",
-        "_faults",
-        "_finish",
-        "_held",
-        "_names",
-        "_notice",
-        "_source",
-        "done",
-    )
+    __slots__ = ("_calls", "_counts", "_expose", "_held", "_names", "_notice", "_source")
 
     def __init__(self, names: Mapping[str, str], faults: Faults, source: str, *, expose_reasoning: bool = True) -> None:
-        self.done = False
+        super().__init__(faults)
         self._names = names
-        self._faults = faults
         self._source = source
         self._expose = expose_reasoning
         self._calls = False
-        self._damaged = False
-        self._fault: ProviderError | None = None
-        self._finish: str | None = None
         self._held: list[ModelEvent] = []
         self._notice: Notice | None = None
         self._counts = ABSENT
-
-    @property
-    def finished(self) -> bool:
-        """A finish reason was seen."""
-        return self._finish is not None
-
-    def feed(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
-        """The events of these payloads, in order."""
-        out: list[ModelEvent] = []
-        for payload in payloads:
-            chunk = self._read(payload)
-            if chunk is not None:
-                self._chunk(chunk, payload, out)
-            if self.done:
-                break
-        return out
-
-    def feed_last(self, payload: bytes) -> list[ModelEvent]:
-        """As `feed`, unless the payload is not whole."""
-        return [] if mended(payload) is None else self.feed([payload])
 
     def feed_whole(self, body: bytes) -> list[ModelEvent] | None:
         """The events of one answer object, or of the list of them that comes without `alt=sse`; None for others."""
@@ -104,15 +64,18 @@ class GeminiDecoder:
 
     def end(self) -> list[ModelEvent]:
         """Calls, usage, what there is to tell, and the finish; raises what went wrong."""
-        if self._fault is not None:
-            raise self._fault
-        if self._finish is None:
-            raise Truncated("the stream ended without a finish reason: the answer was cut on its way; ask again")
+        reason = self._reason("a finish reason")
         if self._damaged:
-            raise ProviderError("a part of the stream could not be read; ask again", code="bad_stream", retryable=True)
-        reason = "tool_calls" if self._calls and self._finish == "stop" else self._finish
+            raise bad_stream("")
+        if self._calls and reason == "stop":
+            reason = "tool_calls"
         tail: list[ModelEvent | None] = [*self._held, read_usage(bytes(self._counts)), self._notice]
         return [*(event for event in tail if event is not None), Finish(reason)]
+
+    def _payload(self, payload: bytes, out: list[ModelEvent]) -> None:
+        chunk = self._read(payload)
+        if chunk is not None:
+            self._chunk(chunk, payload, out)
 
     def _read(self, payload: bytes) -> Chunk | None:
         try:
@@ -128,8 +91,7 @@ class GeminiDecoder:
         except (msgspec.DecodeError, RecursionError):
             pass  # told below, with what was wrong at first
         self._damaged = True
-        shown = self._faults.mask(payload[:_SHOWN_BYTES].decode("utf-8", "replace"))
-        _log.warning("passed over a part of the stream that is no answer (%s): %s", fault, shown)
+        self._pass_over(payload, fault, "no answer")
         return None
 
     def _chunk(self, chunk: Chunk, payload: bytes, out: list[ModelEvent]) -> None:
@@ -201,11 +163,6 @@ class GeminiDecoder:
     def _filtered(self, what: str, reason: str, message: str | None) -> None:
         said = f"{reason}: {self._faults.mask(message)}" if message else reason
         self._notice = Notice("content_filter", f"the service stopped {what} ({said})")
-
-    def _fail(self, fault: ProviderError) -> None:
-        """Kept until the end, so that what came before it is shown however the bytes were cut."""
-        self._fault = self._fault or fault
-        self.done = True
 
 
 def _chunks(body: bytes) -> list[Chunk]:

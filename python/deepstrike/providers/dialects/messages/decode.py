@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from deepstrike.errors import ProviderError, Truncated
 from deepstrike.providers.base import Artefact, Finish, ModelEvent, ToolCall
 from deepstrike.providers.dialects.mending import mended
 from deepstrike.providers.dialects.messages.blocks import BOUNDARY, Block
@@ -24,6 +22,7 @@ from deepstrike.providers.dialects.messages.wire import (
     decode_stop_details,
     is_given,
 )
+from deepstrike.providers.dialects.reading import Reading, bad_stream
 from deepstrike.providers.faults import ErrorBody
 from deepstrike.stream import TextDelta, ThinkingDelta
 from deepstrike.wire.message import Notice
@@ -31,9 +30,8 @@ from deepstrike.wire.message import Notice
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deepstrike.errors import ProviderError
     from deepstrike.providers.faults import Faults
-
-_log = logging.getLogger("deepstrike.providers")
 
 FINISH = {
     "end_turn": "stop",
@@ -45,11 +43,10 @@ FINISH = {
     "pause_turn": PAUSED,
     "compaction": PAUSED,
 }
-_SHOWN_BYTES = 200
 _decode_error = msgspec.json.Decoder(ErrorBody).decode
 
 
-class MessagesDecoder:
+class MessagesDecoder(Reading):
     """Reads one answer.
 
     `source` marks the artefacts, `names` maps wire names of tools back to their own. With `expose_reasoning` off no
@@ -58,22 +55,7 @@ class MessagesDecoder:
     broken stream may be tried again, and no call of it is ever run.
     """
 
-    __slots__ = (
-        "_blocks",
-        "_damaged",
-        "_expose",
-        "_fault",
-        "_faults",
-        "_finish",
-        "_last",
-        "_names",
-        "_pending",
-        "_refusal",
-        "_signed",
-        "_source",
-        "_usage",
-        "done",
-    )
+    __slots__ = ("_blocks", "_expose", "_last", "_names", "_pending", "_refusal", "_signed", "_source", "_usage")
 
     def __init__(
         self,
@@ -84,41 +66,16 @@ class MessagesDecoder:
         expose_reasoning: bool = True,
         signed: bool = True,
     ) -> None:
-        self.done = False
+        super().__init__(faults)
         self._source = source
         self._names = names
-        self._faults = faults
         self._expose = expose_reasoning
         self._signed = signed
         self._blocks: dict[int, Block] = {}
         self._last: Block | None = None
         self._pending: list[Block | Artefact] = []
         self._usage = UsageSoFar()
-        self._finish: str | None = None
         self._refusal: Notice | None = None
-        self._fault: ProviderError | None = None
-        self._damaged = False
-
-    @property
-    def finished(self) -> bool:
-        """A stop reason was seen."""
-        return self._finish is not None
-
-    def feed(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
-        """The events of these payloads, in order."""
-        out: list[ModelEvent] = []
-        for payload in payloads:
-            try:
-                self._event(decode_event(payload), payload, out)
-            except (msgspec.DecodeError, RecursionError) as fault:
-                self._odd(payload, fault, out)
-            if self._fault is not None:
-                break
-        return out
-
-    def feed_last(self, payload: bytes) -> list[ModelEvent]:
-        """As `feed`, unless the payload is not whole."""
-        return [] if mended(payload) is None else self.feed([payload])
 
     def feed_whole(self, body: bytes) -> list[ModelEvent] | None:
         """The events of a whole message; None for anything else."""
@@ -132,24 +89,23 @@ class MessagesDecoder:
 
     def end(self) -> list[ModelEvent]:
         """Calls, artefacts, usage and finish; raises what went wrong."""
-        if self._fault is not None:
-            raise self._fault
-        if self._finish is None:
-            raise Truncated("the stream ended without a stop reason: the answer was cut on its way; ask again")
+        reason = self._reason("a stop reason")
         self._close_all()
         kept = self._taken()
         if self._damaged and any(isinstance(event, ToolCall | Artefact) for event in kept):
-            raise ProviderError(
-                "a part of the stream could not be read, so its tool calls and thinking cannot be trusted; ask again",
-                code="bad_stream",
-                retryable=True,
-            )
+            raise bad_stream(", so its tool calls and thinking cannot be trusted")
         out: list[ModelEvent] = [self._refusal] if self._refusal is not None else kept
         usage = self._usage.total()
         if usage is not None:
             out.append(usage)
-        out.append(Finish(self._finish))
+        out.append(Finish(reason))
         return out
+
+    def _payload(self, payload: bytes, out: list[ModelEvent]) -> None:
+        try:
+            self._event(decode_event(payload), payload, out)
+        except (msgspec.DecodeError, RecursionError) as fault:
+            self._odd(payload, fault, out)
 
     def _event(self, event: StreamEvent, payload: bytes, out: list[ModelEvent]) -> None:
         kind = event.type
@@ -169,7 +125,7 @@ class MessagesDecoder:
         elif kind == "message_stop":
             self.done = True
         elif is_given(event.error):
-            self._fail(event.error, payload)
+            self._fail(self._told(event.error, payload))
 
     def _start(self, event: StreamEvent, out: list[ModelEvent]) -> None:
         try:
@@ -256,16 +212,13 @@ class MessagesDecoder:
         if reason == "refusal":
             self._refusal = Notice("refused", f"the model declined to answer ({_why(details)})")
 
-    def _fail(self, error: msgspec.Raw, payload: bytes) -> None:
-        """Kept until the end, so that what came before it is shown however the bytes were cut."""
-        self.done = True
+    def _told(self, error: msgspec.Raw, payload: bytes) -> ProviderError:
         try:
             found = _decode_error(error)
         except msgspec.DecodeError:
-            self._fault = self._faults.stream(payload)
-            return
+            return self._faults.stream(payload)
         told = ": ".join(word for word in (found.type, found.message) if word) or "no message"
-        self._fault = self._faults.told(msgspec.structs.replace(found, message=told))
+        return self._faults.told(msgspec.structs.replace(found, message=told))
 
     def _whole(self, message: Message, content: Sequence[msgspec.Raw]) -> list[ModelEvent]:
         out: list[ModelEvent] = []
@@ -283,8 +236,7 @@ class MessagesDecoder:
             self.done = True
         elif text and not self._event_mended(text, out):
             self._damaged = True
-            shown = self._faults.mask(text[:_SHOWN_BYTES].decode("utf-8", "replace"))
-            _log.warning("passed over a part of the stream that is no event (%s): %s", fault, shown)
+            self._pass_over(text, fault, "no event")
 
     def _event_mended(self, text: bytes, out: list[ModelEvent]) -> bool:
         """Whether the event could be read after all, or is of a kind that nothing depends on."""

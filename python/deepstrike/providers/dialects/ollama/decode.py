@@ -2,87 +2,57 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from deepstrike.errors import ProviderError, Truncated, Unreachable
+from deepstrike.errors import Unreachable
 from deepstrike.providers.base import Artefact, Finish, ModelEvent, ToolCall
 from deepstrike.providers.dialects.json_text import quote
 from deepstrike.providers.dialects.mending import mended
 from deepstrike.providers.dialects.names import names_back
 from deepstrike.providers.dialects.ollama.cut import cut_notice
 from deepstrike.providers.dialects.ollama.wire import ABSENT, Call, Function, Line, decode_line, decode_text, is_given
+from deepstrike.providers.dialects.reading import Reading, bad_stream
 from deepstrike.stream import TextDelta, ThinkingDelta
 from deepstrike.wire.message import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from deepstrike.providers.dialects.base import Asked
     from deepstrike.wire.message import Notice
 
-_log = logging.getLogger("deepstrike.providers")
-
-_FINISH = {"stop": "stop", "length": "length"}
+FINISH = {"stop": "stop", "length": "length"}
 _NO_FUNCTION = Function()
-_SHOWN_BYTES = 200
 
 
-class OllamaDecoder:
+class OllamaDecoder(Reading):
     """Reads one answer. What stands behind a tool call is kept back with it until the end, so that order survives."""
 
     __slots__ = (
         "_asked",
         "_calls",
         "_counted",
-        "_damaged",
         "_expose",
-        "_fault",
-        "_finish",
         "_held",
         "_hidden",
         "_names",
         "_newer",
         "_output",
         "_read",
-        "done",
     )
 
     def __init__(self, asked: Asked) -> None:
-        self.done = False
+        super().__init__(asked.faults)
         self._asked = asked
         self._names = names_back(asked.request.tools)
         self._expose = asked.request.extensions.get("expose_reasoning") is not False
         self._calls = 0
         self._counted: int | None = None
-        self._damaged = False
-        self._fault: ProviderError | None = None
-        self._finish: str | None = None
         self._held: list[ModelEvent] = []
         self._hidden: list[str] = []
         self._newer = False
         self._output: int | None = None
         self._read = False
-
-    @property
-    def finished(self) -> bool:
-        """The last line was seen."""
-        return self._finish is not None
-
-    def feed(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
-        """The events of these lines, in order."""
-        out: list[ModelEvent] = []
-        for payload in payloads:
-            self._payload(payload, out)
-            if self.done:
-                break
-        return out
-
-    def feed_last(self, payload: bytes) -> list[ModelEvent]:
-        """As `feed`, unless the line is not whole."""
-        return [] if mended(payload) is None else self.feed([payload])
 
     def feed_whole(self, body: bytes) -> list[ModelEvent] | None:
         """The events of an answer in one piece, or of lines under another content type; None for anything else."""
@@ -92,14 +62,15 @@ class OllamaDecoder:
 
     def end(self) -> list[ModelEvent]:
         """Calls, usage, what there is to tell, and the finish; raises what went wrong."""
-        if self._fault is not None:
-            raise self._fault
-        if self._finish is None:
-            raise self._unfinished()
+        if self._finish is None and self._fault is None and self._damaged and not self._read:
+            raise _not_ollama()
+        reason = FINISH.get(self._reason("its last line"), "other")
         if self._damaged:
-            raise ProviderError("a line of the answer could not be read; ask again", code="bad_stream", retryable=True)
+            raise bad_stream("")
+        if self._calls and reason == "stop":  # Ollama says "stop" behind tool calls too
+            reason = "tool_calls"
         tail: list[ModelEvent | None] = [self._thoughts(), *self._held, self._usage(), self._cut()]
-        return [*(event for event in tail if event is not None), Finish(self._reason())]
+        return [*(event for event in tail if event is not None), Finish(reason)]
 
     def _payload(self, payload: bytes, out: list[ModelEvent]) -> None:
         try:
@@ -115,8 +86,7 @@ class OllamaDecoder:
             self._line(decode_line(again), again, out)
         except (msgspec.DecodeError, RecursionError) as still:
             self._damaged = True
-            shown = self._asked.faults.mask(payload[:_SHOWN_BYTES].decode("utf-8", "replace"))
-            _log.warning("passed over a line that is no part of an answer (%s): %s", still, shown)
+            self._pass_over(payload, still, "no line of an answer")
 
     def _line(self, line: Line, payload: bytes, out: list[ModelEvent]) -> None:
         message = line.message
@@ -130,8 +100,7 @@ class OllamaDecoder:
                 self._call(call)
         if line.error and is_given(line.error):
             self._read = True
-            self._fault = self._asked.faults.stream(payload)
-            self.done = True
+            self._fail(self._faults.stream(payload))
         elif line.done:
             self._end(line)
 
@@ -157,11 +126,6 @@ class OllamaDecoder:
         self._finish = line.done_reason or "stop"
         self._counted, self._output = line.prompt_eval_count, line.eval_count
 
-    def _reason(self) -> str:
-        """Ollama says "stop" also behind tool calls."""
-        reason = _FINISH.get(self._finish or "", "other")
-        return "tool_calls" if self._calls and reason == "stop" else reason
-
     def _usage(self) -> Usage | None:
         """None where the prompt was not counted (old servers, when all of it was cached): then it is estimated."""
         if not self._counted:
@@ -176,15 +140,14 @@ class OllamaDecoder:
     def _cut(self) -> Notice | None:
         return cut_notice(self._asked, self._counted or None, newer=self._newer)
 
-    def _unfinished(self) -> ProviderError:
-        if self._damaged and not self._read:
-            return Unreachable(
-                "the answer is not Ollama's (check base_url and OLLAMA_HOST, and that no proxy or sign-in page answers "
-                "in between)",
-                code="not_a_stream",
-                retryable=False,
-            )
-        return Truncated("the stream ended without its last line: the answer was cut on its way; ask again")
+
+def _not_ollama() -> Unreachable:
+    return Unreachable(
+        "the answer is not Ollama's (check base_url and OLLAMA_HOST, and that no proxy or sign-in page answers in "
+        "between)",
+        code="not_a_stream",
+        retryable=False,
+    )
 
 
 def _arguments(raw: msgspec.Raw) -> str:

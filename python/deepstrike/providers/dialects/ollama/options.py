@@ -15,18 +15,22 @@ _LEVELS = {"none": "low", "minimal": "low", "xhigh": "high"}
 
 
 def window(asked: Asked) -> int:
-    """The context window to ask for: an explicit `num_ctx`, in any of its places, else that of the request.
+    """The context window to ask for: an explicit one, else that of the request.
 
     It must be the same on every request: a server that is told another one loads the model anew.
     """
-    given = {**asked.info.defaults, **asked.request.extensions}
+    return explicit_window({**asked.info.defaults, **asked.request.extensions}) or asked.request.window
+
+
+def explicit_window(given: Mapping[str, object]) -> int | None:
+    """`num_ctx` among these extensions, in any of its places, the one that is sent."""
     extra = given.get("extra_body")
     inner = extra.get("options") if isinstance(extra, Mapping) else None
     for holder in (inner, given, given.get("options")):
         wanted = holder.get("num_ctx") if isinstance(holder, Mapping) else None
         if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 0:
             return wanted
-    return asked.request.window
+    return None
 
 
 def think(wish: Mapping[str, object], model: str) -> bool | str | None:

@@ -7,13 +7,13 @@ recorded traffic. `response.output_item.done` has the last word on an item: some
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from deepstrike.errors import Overloaded, ProviderError, Truncated
+from deepstrike.errors import Overloaded
 from deepstrike.providers.base import Finish, ModelEvent
+from deepstrike.providers.dialects.reading import Reading, bad_stream
 from deepstrike.providers.dialects.responses.kept import KeptItems
 from deepstrike.providers.dialects.responses.wire import (
     Event,
@@ -28,12 +28,10 @@ from deepstrike.providers.dialects.responses.wire import (
 from deepstrike.stream import TextDelta, ThinkingDelta
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from deepstrike.providers.faults import Faults
     from deepstrike.wire.message import Usage
-
-_log = logging.getLogger("deepstrike.providers")
 
 _TEXT = frozenset({"response.output_text.delta", "response.refusal.delta"})
 _THINKING = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
@@ -43,45 +41,22 @@ _DONE = "response.output_item.done"
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 _ERROR = "error"
 _CUT = {"max_output_tokens": "length", "content_filter": "content_filter"}
-_SHOWN_BYTES = 200
 
 
-class ResponsesDecoder:
+class ResponsesDecoder(Reading):
     """Reads one answer.
 
     `names` maps wire names of tools back to their own, `faults` makes the exceptions, `source` is written into the
     artefacts. With `expose_reasoning` off no `ThinkingDelta` is made.
     """
 
-    __slots__ = ("_expose", "_fault", "_faults", "_finish", "_kept", "_usage", "done")
+    __slots__ = ("_expose", "_kept", "_usage")
 
     def __init__(self, names: Mapping[str, str], faults: Faults, source: str, *, expose_reasoning: bool = True) -> None:
-        self.done = False
-        self._faults = faults
+        super().__init__(faults)
         self._expose = expose_reasoning
         self._kept = KeptItems(names, source, expose=expose_reasoning)
-        self._fault: ProviderError | None = None
-        self._finish: str | None = None
         self._usage: Usage | None = None
-
-    @property
-    def finished(self) -> bool:
-        """The last event was seen."""
-        return self._finish is not None
-
-    def feed(self, payloads: Sequence[bytes]) -> list[ModelEvent]:
-        """The events of these payloads, in order."""
-        out: list[ModelEvent] = []
-        for payload in payloads:
-            try:
-                event = decode_event(payload)
-            except (msgspec.DecodeError, RecursionError) as fault:
-                self._odd(payload, fault, out)
-            else:
-                self._event(event, payload, out)
-            if self.done:
-                break
-        return out
 
     def feed_last(self, payload: bytes) -> list[ModelEvent]:
         """As `feed`, unless the payload is not whole."""
@@ -102,21 +77,22 @@ class ResponsesDecoder:
 
     def end(self) -> list[ModelEvent]:
         """What was kept back, usage and finish; raises what went wrong."""
-        if self._fault is not None:
-            raise self._fault
-        if self._finish is None:
-            raise Truncated("the stream ended without its last event: the answer was cut on its way; ask again")
+        reason = self._reason("its last event")
         if self._kept.damaged:
-            raise ProviderError(
-                "a part of the stream could not be read, so its tool calls cannot be trusted; ask again",
-                code="bad_stream",
-                retryable=True,
-            )
-        out = self._kept.rest(cut=self._finish == "length")
+            raise bad_stream(", so its tool calls cannot be trusted")
+        out = self._kept.rest(cut=reason == "length")
         if self._usage is not None:
             out.append(self._usage)
-        out.append(Finish(self._finish))
+        out.append(Finish(reason))
         return out
+
+    def _payload(self, payload: bytes, out: list[ModelEvent]) -> None:
+        try:
+            event = decode_event(payload)
+        except (msgspec.DecodeError, RecursionError) as fault:
+            self._odd(payload, fault, out)
+        else:
+            self._event(event, payload, out)
 
     def _event(self, event: Event, payload: bytes, out: list[ModelEvent]) -> None:
         kind = event.type
@@ -171,18 +147,13 @@ class ResponsesDecoder:
             self._kept.recover(response.output or (), out)
             self._kept.close(cut=response.status == "incomplete")
             self._usage = read_usage(bytes(response.usage))
-            self._finish = self._reason(response)
+            self._finish = self._ended(response)
 
-    def _reason(self, response: Response) -> str:
+    def _ended(self, response: Response) -> str:
         if response.status == "incomplete":
             details = response.incomplete_details
             return _CUT.get(details.reason or "" if details else "", "other")
         return "tool_calls" if self._kept.calls else "stop"
-
-    def _fail(self, fault: ProviderError) -> None:
-        """Kept until the end, so that what came before it is shown however the bytes were cut."""
-        self._fault = self._fault or fault
-        self.done = True
 
     def _odd(self, payload: bytes, fault: Exception, out: list[ModelEvent]) -> None:
         text = payload.strip()
@@ -197,5 +168,4 @@ class ResponsesDecoder:
             self._event(event, mended, out)
             return
         self._kept.damaged = self._kept.damaged or mended is None or mended.startswith(b"{")
-        shown = self._faults.mask(text[:_SHOWN_BYTES].decode("utf-8", "replace"))
-        _log.warning("passed over a part of the stream that is not an event of a response (%s): %s", fault, shown)
+        self._pass_over(text, fault, "not an event of a response")

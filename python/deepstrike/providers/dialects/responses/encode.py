@@ -15,8 +15,8 @@ from deepstrike.providers.dialects.names import wire_name
 from deepstrike.providers.dialects.responses.dialect import BREAKPOINTS
 from deepstrike.providers.dialects.responses.replay import Origin, assistant_items, wire_id
 from deepstrike.providers.dialects.strict import is_strict
+from deepstrike.providers.dialects.strict_form import sent_schema
 from deepstrike.providers.extensions import merged
-from deepstrike.text import well_formed_json
 from deepstrike.wire.message import Image, ResultBlock, Text, UserBlock
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _head(asked: Asked) -> bytes:
         plain["include"] = ["reasoning.encrypted_content"]
     fields = {**plain, **asked.fields}
     if request.output is not None:
-        fields = merged(fields, {"text": {"format": _form(request.output)}})
+        fields = merged(fields, {"text": {"format": _form(request.output, request.memo)}})
     if not request.tools:  # the service refuses them then
         fields = {name: value for name, value in fields.items() if name not in _TOOL_FIELDS}
     strict = request.extensions.get("strict_tools") is True
@@ -101,11 +101,9 @@ def _marked(text: str) -> bytes:
     return b'{"role":"developer","content":[%b]}' % part
 
 
-def _form(output: OutputSchema) -> dict[str, object]:
-    """`text.format`. A schema that strict mode would refuse is sent without it. Its keys keep their order, for the
-    model writes its answer in it."""
-    schema = well_formed_json(output.schema).encode()
-    strict = is_strict(msgspec.json.decode(schema))
+def _form(output: OutputSchema, memo: Memo) -> dict[str, object]:
+    """`text.format`: in strict mode where the schema can be made to fit it, else a notice says why not."""
+    schema, strict = sent_schema(output, memo)
     return {"type": "json_schema", "name": output.name, "schema": msgspec.Raw(schema), "strict": strict}
 
 
