@@ -105,17 +105,9 @@ class RuntimeOptions:
             _require_methods("session_log", self.session_log, "acquire", "append", "read", "release")
         if self.execution_plane is not None:
             _require_methods("execution_plane", self.execution_plane, "specs", "validate", "execute")
-        for name, value in (("max_turns", self.max_turns), ("max_parallel_tools", self.max_parallel_tools)):
-            _require_positive(name, value)
-        for name, limit in (
-            ("max_tokens", self.max_tokens),
-            ("timeout_ms", self.timeout_ms),
-            ("max_total_tokens", self.max_total_tokens),
-        ):
-            if limit is not None:
-                _require_positive(name, limit)
-        if self.state_placement not in ("frozen", "live"):
-            raise ConfigError(f'state_placement must be "frozen" or "live", not {self.state_placement!r}')
+        self._require_limits()
+        _require_word("state_placement", self.state_placement, ("frozen", "live"))
+        _require_word("output_mode", self.output_mode, MODES)
         _require_text("system_prompt", self.system_prompt)
         _require_texts("initial_memory", self.initial_memory)
         if self.agent_id is not None:
@@ -126,10 +118,19 @@ class RuntimeOptions:
             _require_governance(self.governance)
         if self.durability is not None:
             _require_durable(self.durability, self.session_log)
-        if self.output_mode not in MODES:
-            raise ConfigError(f"output_mode must be one of {', '.join(map(repr, MODES))}, not {self.output_mode!r}")
         self.form()
         self.limits(self.admit({}))
+
+    def _require_limits(self) -> None:
+        for name, value in (("max_turns", self.max_turns), ("max_parallel_tools", self.max_parallel_tools)):
+            _require_positive(name, value)
+        for name, limit in (
+            ("max_tokens", self.max_tokens),
+            ("timeout_ms", self.timeout_ms),
+            ("max_total_tokens", self.max_total_tokens),
+        ):
+            if limit is not None:
+                _require_positive(name, limit)
 
     def log(self) -> SessionLog:
         """The session log, a fresh one in memory where none was given, with the durability that was asked for."""
@@ -230,6 +231,11 @@ def _require_durable(durability: str, log: object) -> None:
             f"durability={durability!r} needs a session log on disk, and {kept} cannot promise it: give "
             "session_log=FileSessionLog(…) or SqliteSessionLog(…), or leave durability out"
         )
+
+
+def _require_word(field: str, value: object, words: tuple[str, ...]) -> None:
+    if value not in words:
+        raise ConfigError(f"{field} must be one of {', '.join(map(repr, words))}, not {value!r}")
 
 
 def _require_text(field: str, value: object) -> None:
