@@ -81,6 +81,11 @@ class Session:
         weights = self._kernel.weights()
         return weights.total - weights.state - weights.history
 
+    def slots(self) -> tuple[int, int, int]:
+        """Tokens of the head, of `turns[0]` and of the history."""
+        weights = self._kernel.weights()
+        return self.head_tokens, weights.state, weights.history
+
     @property
     def history_tokens(self) -> int:
         """Tokens of all that stands behind them, as the kernel counts them."""

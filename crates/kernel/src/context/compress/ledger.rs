@@ -153,8 +153,8 @@ mod tests {
         let mut digest = Digest::default();
         result(&mut digest, r#"{"user_id":"mia_1","note":"very nice","seats":3,"cabin":"economy"}"#, &["cabin"], 3);
         text(&mut digest, "Write to a@b.org, before 2026-11-30.", 4);
-        arguments(&mut digest, r#"{"user":"mia_1","bags":[1,2]}"#, 5);
-        let told = ["cabin: economy", "mentioned: a@b.org, 2026-11-30", "bags: 1, 2", "user: mia_1"];
+        arguments(&mut digest, r#"{"user":"mia_1","bags":[11,12]}"#, 5);
+        let told = ["cabin: economy", "mentioned: a@b.org, 2026-11-30", "bags: 11, 12", "user: mia_1"];
         assert_eq!(lines(&digest.ledger), told);
         assert_eq!(digest.ledger.last().map(|value| value.seq), Some(5));
     }
