@@ -20,6 +20,7 @@ from sandbox_world import LIMITS, discard, run
 from deepstrike import RuntimeOptions, RuntimeRunner, ScriptedProvider
 from deepstrike.errors import ConfigError
 from deepstrike.execution.base import Invocation
+from deepstrike.execution.confine.fence import raise_fence
 from deepstrike.execution.confine.landlock import landlock_abi
 from deepstrike.execution.sandbox import MAX_SOURCE, SandboxExecutionPlane
 from deepstrike.execution.sandbox_access import SandboxLimits
@@ -37,6 +38,18 @@ pytestmark = pytest.mark.skipif(
 )
 
 TWO_LAYERS = ["landlock", "seccomp"]
+
+
+def _group() -> str:
+    """What is said of the control group where one can be made."""
+    fence = raise_fence(10)
+    if fence is None:
+        return ""
+    fence.take_down()
+    return " + pids group"
+
+
+GROUP = _group()
 
 
 def with_mark(mark: str) -> list[int]:
@@ -84,7 +97,7 @@ async def test_given_a_command_that_works_when_run_then_its_output_and_the_level
 
     assert result.error_kind == ""
     assert output == "one\ntwo\nthree"
-    level = f"landlock abi {landlock_abi()} + seccomp + no capabilities + rlimits"
+    level = f"landlock abi {landlock_abi()} + seccomp + no capabilities + rlimits{GROUP}"
     assert last == {"exit_code": 0, "confinement": level}
 
 
@@ -150,7 +163,7 @@ async def test_given_a_program_that_is_slow_when_its_time_is_over_then_what_it_s
             result = await task
 
     assert result.error_kind == "timeout"
-    level = f"landlock abi {landlock_abi()} + seccomp + no capabilities + rlimits"
+    level = f"landlock abi {landlock_abi()} + seccomp + no capabilities + rlimits{GROUP}"
     ending = f'{{"stopped": "it did not finish within 30000 ms and was killed", "confinement": "{level}"}}'
     assert result.parts == (Text(f"begun\n{ending}"),)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import struct
 import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -28,6 +31,7 @@ if sys.platform != "linux":
 from deepstrike.execution.confine import bubblewrap as wrap
 from deepstrike.execution.confine import layers
 from deepstrike.execution.confine import namespaces as views
+from deepstrike.execution.confine.fence import raise_fence
 from deepstrike.execution.confine.layers import Chosen, Refusal, choose
 
 if TYPE_CHECKING:
@@ -268,3 +272,32 @@ def test_given_a_report_when_it_crosses_then_it_is_the_same_and_an_empty_one_is_
 
     assert decode_report(encode_report(report)) == report
     assert decode_report(b"") is None
+
+
+def test_given_a_fence_when_processes_double_inside_then_the_system_stops_them() -> None:
+    fence = raise_fence(4)
+    if fence is None:
+        pytest.skip("no pids control group can be made here")
+    child = os.fork()
+    if child == 0:
+        fence.enter()
+        made = 0
+        try:
+            for _ in range(8):
+                if os.fork() == 0:
+                    time.sleep(5)
+                    os._exit(0)
+                made += 1
+        except OSError:
+            os._exit(made)
+        os._exit(99)
+    _, status = os.waitpid(child, 0)
+    left = [int(line) for line in Path(fence.path, "cgroup.procs").read_text().split()]
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+
+    assert (os.waitstatus_to_exitcode(status), len(left)) == (3, 3)
+    while Path(fence.path, "cgroup.procs").read_text().split():
+        time.sleep(0.01)
+    fence.take_down()
+    assert not Path(fence.path).exists()

@@ -13,12 +13,14 @@ import sys
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from deepstrike.execution.confine import bubblewrap, namespaces, native
+from deepstrike.execution.confine.fence import raise_fence
 from deepstrike.execution.confine.inside import FAILED, RUNNING, STATUS, View, become_program, tell
 from deepstrike.execution.confine.layers import Chosen, Refusal, choose
 from deepstrike.execution.confine.policy import Report, decode_policy, encode_policy, encode_report
 from deepstrike.execution.confine.watch import Family
 
 if TYPE_CHECKING:
+    from deepstrike.execution.confine.fence import Fence
     from deepstrike.execution.confine.policy import Policy
 
 _TICK_MS: Final = 100
@@ -62,11 +64,30 @@ def _run(policy: Policy) -> Report:
     family = Family()
     if _closed():
         return Report(stopped="closed")
-    started = _start(policy, family)
-    stopped = _watch(started, policy, family)
-    if not family.end():
-        stopped = stopped or "left"
+    fence = _fence(policy)
+    try:
+        started = _start(policy, family, fence)
+        stopped = _watch(started, policy, family)
+        if not family.end():
+            stopped = stopped or "left"
+    finally:
+        if fence is not None:
+            fence.take_down()
     return _reported(started, stopped, family.ended.get(started.process))
+
+
+def _fence(policy: Policy) -> Fence | None:
+    """Around the run where its processes are limited: the system's limit of a user's processes is none for root."""
+    processes = policy.limits.processes
+    if processes is None:
+        return None
+    fence = raise_fence(processes + _SPARE)
+    if fence is None and policy.confined and os.geteuid() == 0:
+        raise Refusal(
+            "the number of root's processes cannot be bounded here, where no pids control group can be made: run as "
+            "another user, or choose SandboxLimits(processes=None)"
+        )
+    return fence
 
 
 def _closed() -> bool:
@@ -76,7 +97,7 @@ def _closed() -> bool:
     return bool(poll.poll(0)) and not os.read(0, 1 << 16)
 
 
-def _start(policy: Policy, family: Family) -> _Started:
+def _start(policy: Policy, family: Family, fence: Fence | None) -> _Started:
     chosen = choose(policy) if policy.confined else Chosen(0)
     hears, tells = os.pipe()
     native.process_control(native.PR_SET_CHILD_SUBREAPER, 1)
@@ -87,13 +108,16 @@ def _start(policy: Policy, family: Family) -> _Started:
     process = os.fork()
     if process == 0:
         os.close(hears)
-        _become(policy, chosen, view, tells)
+        _become(policy, chosen, view, tells, fence)
     os.close(tells)
-    return _Started(process, hears, chosen.told() if policy.confined else "unconfined")
+    bound = "" if fence is None else " + pids group"
+    return _Started(process, hears, chosen.told() + bound if policy.confined else "unconfined")
 
 
-def _become(policy: Policy, chosen: Chosen, view: View, tells: int) -> NoReturn:
+def _become(policy: Policy, chosen: Chosen, view: View, tells: int, fence: Fence | None) -> NoReturn:
     try:
+        if fence is not None:
+            fence.enter()
         if chosen.namespaces:
             _be_first(policy, view, tells)
         elif chosen.bubblewrap is not None:
