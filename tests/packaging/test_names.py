@@ -12,8 +12,8 @@ import deepstrike
 NAMES = {
     "running": "LLMProvider ModelRequest PendingRequest Run RunResult RuntimeOptions RuntimeRunner collect_text",
     "providers": (
-        "AnthropicProvider CircuitBreaker DeepSeekProvider FallbackProvider GeminiProvider KimiProvider MiniMaxProvider "
-        "OllamaProvider OpenAICompatibleProvider OpenAIProvider QwenProvider ReplayProvider RetryConfig "
+        "AnthropicProvider CircuitBreaker DeepSeekProvider FallbackProvider GeminiProvider KimiProvider "
+        "MiniMaxProvider OllamaProvider OpenAICompatibleProvider OpenAIProvider QwenProvider ReplayProvider RetryConfig "
         "ScriptedProvider Timeouts"
     ),
     "tools": "LocalExecutionPlane Suspend ToolContext read_file tool",
