@@ -1,4 +1,4 @@
-"""`python -m bench.context.picture > docs/context.svg`: the slots over a long run of generated dialogues, as they were."""
+"""`python -m bench.context.picture > docs/context.svg`: the slots over a long run of generated dialogues."""
 
 from __future__ import annotations
 
