@@ -78,7 +78,8 @@ class Kernel:
     def replay(records: Sequence[bytes], judge: Judge | None = None) -> Kernel:
         """The kernel that has lived through `records`, one JSON record each, from seq 0 on.
 
-        The rate windows of `judge` hear of the calls that were allowed. Raises `Corrupt` or `Newer`. Never tokenizes; about a microsecond a record.
+        The rate windows of `judge` hear of the calls that were allowed. Raises `Corrupt` or `Newer`. Never tokenizes;
+        some microseconds a record.
         """
     def accept(self, input: bytes, now: int, judge: Judge | None = None) -> list[bytes]:  # noqa: A002 (the kernel's word)
         """Takes one input (JSON) at `now` (milliseconds since the epoch) and returns the records it made (JSON each).
@@ -142,7 +143,7 @@ def clip(text: str, model: str, limit: int) -> tuple[str, int] | None:
     """
 
 def glob(pattern: str, name: str) -> bool:
-    """Whether a glob fits a tool's whole name: `*`, `?`, `[…]`, `[!…]` anywhere, case-sensitive, no special characters."""
+    """Whether a glob fits a tool's whole name: `*`, `?`, `[…]`, `[!…]` anywhere; case-sensitive."""
 
 def permit(permissions: bytes, tool: str, action: str) -> tuple[str, int | None]:
     """What a permission manager (JSON) says of an action: allow, ask or deny, and the number of the entry that decides.

@@ -61,7 +61,7 @@ class Constraint(Wire, frozen=True):
 
 
 class Permission(Wire, frozen=True):
-    """A grant (`allow`, or `ask` for one to be confirmed) or a revocation (`deny`); `*` stands for any tool or action."""
+    """A grant (`allow`, or `ask` for one to be confirmed) or a revocation (`deny`); `*` is any tool or action."""
 
     tool: str
     action: str
