@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from contextlib import suppress
@@ -14,14 +15,24 @@ from pathlib import Path
 import pytest
 
 import deepstrike
-from deepstrike import LocalExecutionPlane, RunFailed, RuntimeOptions, RuntimeRunner, SessionLog, Suspend, tool
+from deepstrike import (
+    LocalExecutionPlane,
+    RunFailed,
+    RuntimeOptions,
+    RuntimeRunner,
+    SessionError,
+    SessionLog,
+    Suspend,
+    tool,
+)
+from deepstrike.cli.lines import pending_lines
 from deepstrike.providers.base import Finish, ToolCall
 from deepstrike.providers.replayed import ReplayProvider
 from deepstrike.providers.scripted import Reply, ScriptedProvider
 from deepstrike.secrets.shapes import masked
 from deepstrike.sessions.file import FileSessionLog
 from deepstrike.sessions.sqlite import SqliteSessionLog
-from deepstrike.stream import TextDelta
+from deepstrike.stream import PendingRequest, TextDelta
 from deepstrike.wire.message import Usage
 
 TOOLS = '''
@@ -68,6 +79,13 @@ def keep(log: SessionLog, session_id: str, *replies: Reply, goal: str = "What is
     )
     with suppress(RunFailed):
         runner.run_sync(goal, session_id=session_id)
+
+
+async def copy_to(log: SessionLog, session_id: str, records: list[bytes]) -> None:
+    """Keep these records as a session."""
+    owner = await log.acquire(session_id)
+    await log.append(session_id, records, 0, owner=owner)
+    await log.release(session_id, owner)
 
 
 @pytest.fixture
@@ -151,7 +169,7 @@ def test_given_a_session_that_waits_when_shown_and_answered_then_it_goes_on(home
     asked = r'^\? (\S+)  suspension of approve\(what="pizza"\): \{"approve": "pizza"\}$'
     waiting = re.search(asked, shown.stdout, re.MULTILINE)
     assert waiting is not None
-    assert shown.stdout.endswith("answer with: deepstrike resume order --answer ID=VALUE\n")
+    assert shown.stdout.endswith("answer with: deepstrike resume order --answer ID=VALUE --tools MODULE:NAME\n")
 
     arguments = ("--model", "demo", "--tools", "my_tools:approve", "--tools", "my_tools:add")
     wrong = command(home, "resume", "order", "--answer", "nope=1", *arguments)
@@ -165,6 +183,83 @@ def test_given_a_session_that_waits_when_shown_and_answered_then_it_goes_on(home
     assert "suspension of approve" in unanswered.stderr
     assert "← answered True\n" in done.stderr
     assert command(home, "replay", "order").returncode == 0
+
+
+def test_given_a_run_that_waits_when_its_hint_is_followed_word_for_word_then_it_goes_on(home: Path) -> None:
+    log = FileSessionLog(home / "the logs")
+    keep(log, "it's order", ASK)
+    options = ("--log", "the logs", "--tools", "my_tools:approve", "--model", "demo", "--max-turns", "7")
+
+    waits = command(home, "resume", "it's order", *options)
+    (hint,) = (line for line in waits.stderr.splitlines() if line.startswith("answer with: "))
+    words = shlex.split(hint.removeprefix("answer with: "))
+    request = re.search(r"^\? (\S+) ", waits.stderr, re.MULTILINE)
+    assert request is not None
+    assert (waits.returncode, words) == (
+        6,
+        ["deepstrike", "resume", "it's order", "--answer", "ID=VALUE", *options],
+    )
+    done = command(home, *(word.replace("ID=VALUE", f"{request[1]}=true") for word in words[1:]))
+
+    assert (done.returncode, waits.stderr.count("demo model")) == (0, 0)
+    assert "← answered True\n" in done.stderr
+
+
+def test_given_a_session_in_memory_that_waits_when_it_ends_then_nobody_is_told_to_resume_it() -> None:
+    request = PendingRequest("4", "suspension", "c1", "approve", {}, payload="?")
+    assert list(pending_lines([request], "s", None))[1:] == [
+        "this session was not kept, so nobody can answer it: run the goal with --session ID, then resume that"
+    ]
+
+
+def test_given_an_open_call_when_its_tool_is_not_given_then_nothing_is_recorded_unless_that_is_wanted(
+    home: Path,
+) -> None:
+    before = asyncio.run(sessions_at(home).read("order"))
+    (request,) = re.findall(r"^\? (\S+) ", command(home, "sessions", "show", "order").stdout, re.MULTILINE)
+    arguments = ("resume", "order", "--answer", f"{request}=true", "--model", "demo")
+
+    refused = command(home, *arguments)
+    another = command(home, *arguments, "--tools", "my_tools:add")
+    after = asyncio.run(sessions_at(home).read("order"))
+    wanted = command(home, *arguments, "--without-tools")
+
+    assert (refused.returncode, another.returncode, after) == (2, 2, before)
+    assert "session 'order' has an open call of approve, which no --tools gives" in refused.stderr
+    assert wanted.returncode == 0
+    assert "✗ approve" in wanted.stderr
+
+
+def test_given_a_begun_call_when_its_tool_is_not_given_then_nothing_is_recorded(home: Path) -> None:
+    records = asyncio.run(sessions_at(home).read("sums"))
+    begun = next(index for index, line in enumerate(records) if b'"begun"' in line)
+    log = FileSessionLog(home / "crashed")
+    asyncio.run(copy_to(log, "sums", records[: begun + 1]))
+
+    refused = command(home, "resume", "sums", "--model", "demo", "--log", "crashed")
+    kept = asyncio.run(log.read("sums"))
+    done = command(home, "resume", "sums", "--model", "demo", "--log", "crashed", "--tools", "my_tools:add")
+
+    assert (refused.returncode, kept, done.returncode) == (2, records[: begun + 1], 0)
+    assert "has an open call of add" in refused.stderr
+
+
+def test_given_a_completed_session_when_resumed_then_the_recorded_answer_is_printed_and_no_model_named(
+    home: Path,
+) -> None:
+    done = command(home, "resume", "sums")
+
+    assert (done.returncode, done.stdout) == (0, "It is 45.\n")
+    assert "model" not in done.stderr
+
+
+def test_given_two_answers_to_one_request_when_resumed_then_they_are_refused(home: Path) -> None:
+    done = command(home, "resume", "order", "--answer", "4=1", "--answer", "4=2", "--tools", "my_tools:approve")
+
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: --answer 4=… stands there twice: give each request one answer\n",
+    )
 
 
 def test_given_a_named_session_when_goals_are_run_then_it_is_kept_and_continued(home: Path) -> None:
@@ -322,11 +417,33 @@ async def test_given_a_session_of_a_newer_version_when_read_then_the_format_is_n
     await log.append("sums", [line.replace(b'"format":1', b'"format":2') for line in records], 0, owner=owner)
     await log.release("sums", owner)
 
-    for arguments in (("sessions", "show", "sums"), ("replay", "sums")):
+    commands = (
+        ("sessions", "show", "sums"),
+        ("replay", "sums"),
+        ("resume", "sums", "--model", "demo"),
+        ("run", "more", "--session", "sums", "--model", "demo"),
+    )
+    for arguments in commands:
         done = command(home, *arguments, "--log", "newer")
         assert done.returncode == 10
         assert "format 2" in done.stderr
+    assert len(await log.read("sums")) == len(records)
     assert "unreadable" in command(home, "sessions", "list", "--log", "newer").stdout
+
+
+async def test_given_a_record_that_only_a_newer_version_knows_when_gone_on_then_it_is_named_and_nothing_written(
+    home: Path,
+) -> None:
+    records = [*(await sessions_at(home).read("sums")), b'{"seq":7,"at":9,"event":{"type":"foretold"}}']
+    log = FileSessionLog(home / "newer")
+    await copy_to(log, "sums", records)
+
+    runner = RuntimeRunner(RuntimeOptions(provider=ScriptedProvider(["more"]), session_log=log))
+    for work in (runner.resume("sums"), runner.run_streaming("more", session_id="sums")):
+        with pytest.raises(SessionError, match=r'record 7 is a "foretold".*go on with the release') as caught:
+            await work.result()
+        assert caught.value.code == "newer_format"
+    assert await log.read("sums") == records
 
 
 def test_given_damage_when_read_then_the_record_is_named_and_the_others_are_listed(home: Path) -> None:
@@ -367,6 +484,88 @@ def test_given_a_session_without_an_intact_record_when_named_then_it_is_found_da
 
     assert (verified.returncode, deleted.returncode, gone.returncode) == (8, 0, 9)
     assert verified.stdout.startswith("✗ bad: 0 records, 0 bytes; record 0 of session 'bad'")
+
+
+def test_given_damage_at_the_very_start_when_all_are_verified_or_listed_then_none_is_passed_over(home: Path) -> None:
+    log = FileSessionLog(home / "logs")
+    for name in ("good", "bad", "headless"):
+        keep(log, name, "Fine.")
+    bad, headless = (next((home / "logs").glob(f"{name}*.log")) for name in ("bad", "headless"))
+    bad.write_bytes(bad.read_bytes().replace(b'"started"', b'"stXrted"'))
+    headless.write_bytes(headless.read_bytes().replace(b"deepstrike log", b"deepstrike lug"))
+
+    verified = command(home, "sessions", "verify", "--log", "logs")
+    listed = command(home, "sessions", "list", "--log", "logs")
+    as_json = command(home, "sessions", "verify", "--log", "logs", "--json")
+
+    assert (verified.returncode, listed.returncode, as_json.returncode) == (8, 0, 8)
+    marks = [line.split(":")[0] for line in verified.stdout.splitlines()]
+    assert marks == ["✓ good", "✗ bad", f"✗ {headless}"]
+    assert [line.split()[:2] for line in listed.stdout.splitlines()] == [["good", "completed"], ["bad", "damaged"]]
+    assert f"{headless} is not listed: its head is damaged" in listed.stderr
+    told = {"session_id": None, "path": str(headless), "sound": False, "trouble": "its head is damaged"}
+    assert json.loads(as_json.stdout.splitlines()[-1]) == told
+
+
+def test_given_a_damaged_session_when_what_is_intact_is_exported_then_it_is_there_and_the_rest_is_told(
+    home: Path,
+) -> None:
+    log = FileSessionLog(home / "logs")
+    keep(log, "bad", SUM, "It is 45.")
+    records = asyncio.run(log.read("bad"))
+    path = next((home / "logs").glob("bad*"))
+    path.write_bytes(path.read_bytes().replace(b'"ended"', b'"endXd"'))
+
+    refused = command(home, "sessions", "export", "bad", "--log", "logs")
+    done = command(home, "sessions", "export", "--intact", "bad", "--log", "logs")
+    whole = command(home, "sessions", "export", "--intact", "sums")
+    unknown = command(home, "sessions", "export", "--intact", "nope")
+
+    assert (refused.returncode, done.returncode, whole.returncode, unknown.returncode) == (8, 0, 0, 9)
+    lines = done.stdout.encode().splitlines()
+    assert lines == records[: len(lines)]
+    assert 0 < len(lines) < len(records)
+    assert done.stderr.startswith(f"left out what is not intact: record {len(records) - 1} of session 'bad'")
+    assert (whole.stdout, whole.stderr) == (command(home, "sessions", "export", "sums").stdout, "")
+
+
+@pytest.mark.parametrize("what", [("list",), ("verify",), ("show", "sums")], ids=" ".join)
+def test_given_a_log_that_is_not_there_when_named_then_the_command_says_so_and_makes_nothing(
+    home: Path, what: tuple[str, ...]
+) -> None:
+    typo = command(home, "sessions", *what, "--log", "typo")
+    empty = command(home, "sessions", *what, "--log", "")
+
+    assert (typo.returncode, typo.stdout, empty.returncode, empty.stdout) == (9, "", 2, "")
+    assert "there is no session log at typo" in typo.stderr
+    assert "names no place" in empty.stderr
+    assert not (home / "typo").exists()
+
+
+@pytest.mark.parametrize(("locale", "utf8"), [("C", "0"), ("C", "1"), ("POSIX", "0")])
+def test_given_a_locale_without_an_encoding_when_ids_and_goals_are_given_then_they_are_utf_8(
+    home: Path, locale: str, utf8: str
+) -> None:
+    environment = {
+        **os.environ,
+        "LC_ALL": locale,
+        "PYTHONUTF8": utf8,
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONPATH": str(Path(deepstrike.__file__).parents[1]),
+        "DEEPSTRIKE_HOME": str(home / "home"),
+    }
+    words = ("run", "Grüße, 世界", "--session", "Ü-東", "--model", "demo")
+    done = subprocess.run(
+        [sys.executable.encode(), b"-m", b"deepstrike.cli", *(word.encode() for word in words)],
+        cwd=home,
+        env=environment,
+        capture_output=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0
+    records = asyncio.run(sessions_at(home).read("Ü-東"))
+    assert "Grüße, 世界".encode() in records[0]
 
 
 def test_given_nobody_to_ask_when_deleting_then_yes_must_be_said(home: Path) -> None:

@@ -13,8 +13,8 @@ NAMES = {
     "running": "LLMProvider ModelRequest PendingRequest Run RunResult RuntimeOptions RuntimeRunner collect_text",
     "providers": (
         "AnthropicProvider CircuitBreaker DeepSeekProvider FallbackProvider GeminiProvider KimiProvider "
-        "MiniMaxProvider OllamaProvider OpenAICompatibleProvider OpenAIProvider QwenProvider ReplayProvider RetryConfig "
-        "ScriptedProvider Timeouts"
+        "MiniMaxProvider OllamaProvider OpenAICompatibleProvider OpenAIProvider QwenProvider ReplayProvider "
+        "RetryConfig ScriptedProvider Timeouts"
     ),
     "tools": "LocalExecutionPlane Suspend ToolContext read_file tool",
     "planes": "CompositePlane FilteredExecutionPlane McpExecutionPlane SandboxExecutionPlane",

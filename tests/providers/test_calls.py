@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from wires import DONE, RESET, FakeAnswer, FakeTransport, collect, error, event, good, listen, stream
+from wires import (
+    DONE,
+    RESET,
+    FakeAnswer,
+    FakeTransport,
+    Said,
+    collect,
+    error,
+    event,
+    good,
+    listen,
+    put_together,
+    stream,
+)
 
 from deepstrike.errors import (
     BadRequest,
@@ -525,10 +539,39 @@ async def test_given_a_stream_under_a_wrong_name_when_it_comes_then_it_is_read_a
     assert await collect(ask(endpoint([answer]))) == FINE
 
 
-async def test_given_a_redirect_when_it_comes_then_the_error_says_that_it_is_not_followed() -> None:
-    answer = FakeAnswer([b"moved"], 307, {"content-type": "text/plain", "location": "/x"})
-    with pytest.raises(BadRequest, match="redirects are not followed"):
+@pytest.mark.parametrize("name", ["application/json", "text/html; charset=utf-8"])
+@pytest.mark.parametrize("start", [b"", b": hello\n\n", b"\xef\xbb\xbf\n", b"event: x\r\n"])
+async def test_given_a_stream_named_a_document_when_it_comes_then_it_is_read_all_the_same(
+    name: str, start: bytes
+) -> None:
+    body = start + stream(event({"content": "fine"}))
+    for pieces in ([body], [body[i : i + 1] for i in range(len(body))]):
+        answer = FakeAnswer(pieces, 200, {"content-type": name})
+        assert put_together(await collect(ask(endpoint([answer])))) == Said("fine", finish="stop")
+
+
+async def test_given_a_stream_named_a_document_when_it_breaks_off_then_it_is_truncated() -> None:
+    answer = FakeAnswer([b"dat", RESET], 200, {"content-type": "application/json"})
+    with pytest.raises(Truncated):
+        await collect(ask(endpoint([answer], NEVER)))
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"), [("/x", r"\(/x\)"), ("http://h/?k=sk-secret-1", r"\(http://h/\?k=\*\*\*\)")]
+)
+async def test_given_a_redirect_when_it_comes_then_the_error_says_where_to_and_that_it_is_not_followed(
+    target: str, shown: str
+) -> None:
+    answer = FakeAnswer([b"moved"], 307, {"content-type": "text/plain", "location": target})
+    with pytest.raises(BadRequest, match=f"redirects are not followed: set base_url to the final address {shown}"):
         await collect(ask(endpoint([answer])))
+
+
+@pytest.mark.parametrize("end", ["/chat/completions", "/responses", "/messages"])
+async def test_given_an_address_with_the_wires_own_path_when_it_is_not_found_then_the_error_says_so(end: str) -> None:
+    place = replace(endpoint([error(404)], NEVER), base_url=f"http://model.test/v1{end}")
+    with pytest.raises(BadRequest, match=f"base_url must end before {end}"):
+        await collect(ask(place))
 
 
 async def test_given_an_error_body_that_breaks_off_when_read_then_the_status_still_decides() -> None:

@@ -17,7 +17,7 @@ from deepstrike.providers.tables.openai import ROWS as OPENAI
 from deepstrike.wire.policy import Price
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
 
 PLAIN = ModelInfo("plain")
 
@@ -160,3 +160,41 @@ def test_given_a_row_of_the_users_own_when_registered_then_it_counts_for_new_pro
     assert OpenAIProvider("sk-test-key", "test-own-model").info == info
     with pytest.raises(ConfigError, match="above zero"):
         register(ModelInfo("test-own-model", window=0))
+
+
+def test_given_a_model_that_thinks_unsampled_when_thinking_is_on_then_sampling_is_dropped_with_a_warning() -> None:
+    from deepstrike.providers.deepseek import DeepSeekProvider
+
+    sampling = {"temperature": 0.1, "top_p": 0.5, "presence_penalty": 0.1, "frequency_penalty": 0.1}
+    provider = DeepSeekProvider("sk-test-key")
+    for more in ({}, {"enable_thinking": True}):
+        with pytest.warns(UserWarning, match="'deepseek-flash' refuses it while it thinks"):
+            assert provider.admit({**sampling, **more, "seed": 1}) == {**more, "seed": 1}
+    unthinking = {**sampling, "enable_thinking": False}
+    assert provider.admit(unthinking) == unthinking
+
+
+def test_given_an_extension_of_any_vendor_when_another_is_asked_then_it_is_dropped_with_a_warning() -> None:
+    from deepstrike.providers.anthropic import ANTHROPIC
+    from deepstrike.providers.extensions import _ELSEWHERE
+    from deepstrike.providers.gemini import GEMINI
+    from deepstrike.providers.ollama import OLLAMA
+    from deepstrike.providers.openai import OPENAI_RESPONSES
+    from deepstrike.providers.tables.servers import SERVERS
+
+    profiles = (ANTHROPIC, GEMINI, OLLAMA, OPENAI_RESPONSES, *SERVERS.values())
+    assert {name for profile in profiles for name in profile.fields} == _ELSEWHERE
+    with pytest.warns(UserWarning, match="'think' was dropped: the service of 'plain' has no such field"):
+        assert admit({"think": True}, CHAT_FIELDS, PLAIN) == {}
+
+
+def test_given_a_provider_of_ones_own_without_info_when_a_run_is_made_then_the_error_says_what_to_set() -> None:
+    from deepstrike import RuntimeOptions, RuntimeRunner
+    from deepstrike.providers.base import Finish, ModelEvent, ModelRequest, Provider
+
+    class Nameless(Provider):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            yield Finish("stop")
+
+    with pytest.raises(ConfigError, match=r"Nameless is a Provider and must set info, such as info = ModelInfo"):
+        RuntimeRunner(RuntimeOptions(provider=Nameless())).run_sync("x")

@@ -146,11 +146,13 @@ def test_given_no_providers_when_made_then_it_is_an_error() -> None:
         FallbackProvider()
     with pytest.raises(ConfigError, match="method stream"):
         FallbackProvider(5)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="which are built"):
+        FallbackProvider(OpenAIProvider(KEY), DeepSeekProvider)  # type: ignore[arg-type]
 
 
 def test_given_extensions_when_admitted_then_one_that_any_provider_knows_passes() -> None:
     provider = FallbackProvider(OpenAIProvider(KEY, "gpt-4.1"), DeepSeekProvider(KEY))
-    given = {"temperature": 0.1, "verbosity": "low"}
+    given = {"seed": 1, "verbosity": "low"}
     with pytest.warns(UserWarning, match="'verbosity' was dropped: the service of 'deepseek-flash'"):
         assert FallbackProvider(DeepSeekProvider(KEY), OpenAIProvider(KEY, "gpt-4.1")).admit(given) == given
     with pytest.raises(ConfigError, match="did you mean 'temperature'"):

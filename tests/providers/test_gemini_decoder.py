@@ -220,3 +220,10 @@ def test_given_a_daily_quota_inside_an_answer_of_one_piece_when_decoded_then_it_
     body += b'[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}]}}]'
     fault, _ = Faults(Mask([]), GEMINI.words).http(429, "application/json", body, None)
     assert type(fault) is QuotaExhausted
+
+
+def test_given_parts_behind_the_end_when_decoded_then_they_are_none_of_the_answer() -> None:
+    late: object = {"functionCall": {"name": "late", "args": {}}}
+    body = event({"text": "done"}, finish="STOP") + event({"text": " more"}, late)
+    body += event(usageMetadata={"promptTokenCount": 3, "candidatesTokenCount": 1})
+    assert said(body) == Said("done", usage=Usage(3, 1), finish="stop")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from msgspec.structs import replace
-from recorded import CONFIG, SESSIONS, TWO_CALLS, Hand, recorded
+from samples import CONFIG, SESSIONS, TWO_CALLS, Hand, recorded
 
 from deepstrike.replay.comparison import Comparison, Parting, compare
 from deepstrike.replay.differences import Difference, differences

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from recorded import CONFIG, Hand
+from samples import CONFIG, Hand
 
 from deepstrike.kernel import Rejected
 from deepstrike.replay.comparison import compare

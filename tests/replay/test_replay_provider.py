@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from recorded import SESSIONS, SUM, add, calls, fail, hang, late, recorded, run, runner_of
+from samples import SESSIONS, SUM, add, calls, fail, hang, late, recorded, run, runner_of
 
 from deepstrike import (
     ConfigError,

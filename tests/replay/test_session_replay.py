@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from recorded import SESSIONS, Hand, recorded
+from samples import SESSIONS, Hand, recorded
 
 from deepstrike.errors import CorruptLog, SessionError
 from deepstrike.kernel import RENDERER

@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
-from agents import (
+from doubles import (
     Script,
     assert_paired,
     call,

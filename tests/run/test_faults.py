@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from agents import Script, add, assert_paired, call, calls, done_of, events_of, only, result_texts, runner_of, say
+from doubles import Script, add, assert_paired, call, calls, done_of, events_of, only, result_texts, runner_of, say
 
 from deepstrike import (
     ConfigError,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from agents import (
+from doubles import (
     Script,
     add,
     assert_paired,

@@ -11,7 +11,7 @@ from multiprocessing.queues import Queue
 from typing import Literal
 
 import pytest
-from agents import Script, add, call, calls, only, runner_of, say
+from doubles import Script, add, call, calls, only, runner_of, say
 
 from deepstrike import RunFailed, ToolResultEvent, collect_text
 from deepstrike.errors import Overloaded, SessionBusy

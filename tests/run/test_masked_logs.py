@@ -6,7 +6,7 @@ import json
 import logging
 
 import pytest
-from agents import Script, call, calls, runner_of, say
+from doubles import Script, call, calls, runner_of, say
 
 from deepstrike import InMemorySessionLog, secrets
 from deepstrike.secrets import Bound, binding

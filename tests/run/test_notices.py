@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from agents import Script, done_of, events_of, only, runner_of
+from doubles import Script, done_of, events_of, only, runner_of
 
 from deepstrike import InMemorySessionLog, NoticeEvent, TextDelta, ThinkingDelta, UsageEvent
 from deepstrike.providers.base import Finish, Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from agents import Script, add, call, calls, copied, done_of, events_of, kinds_of, only, say, user_texts
+from doubles import Script, add, call, calls, copied, done_of, events_of, kinds_of, only, say, user_texts
 from pydantic import BaseModel, field_validator
 
 from deepstrike import (

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from agents import (
+from doubles import (
     Endless,
     Script,
     add,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from agents import Script, add, call, calls, done_of, events_of, only, result_texts, runner_of, say, user_texts
+from doubles import Script, add, call, calls, done_of, events_of, only, result_texts, runner_of, say, user_texts
 
 from deepstrike import (
     ConfigError,

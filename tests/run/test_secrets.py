@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from agents import Script, call, calls, copied, done_of, events_of, only, result_texts, runner_of, say
+from doubles import Script, call, calls, copied, done_of, events_of, only, result_texts, runner_of, say
 
 from deepstrike import (
     Approve,

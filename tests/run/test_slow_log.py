@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from agents import Script, add, assert_paired, call, calls, done_of, events_of, only, runner_of, say
+from doubles import Script, add, assert_paired, call, calls, done_of, events_of, only, runner_of, say
 
 from deepstrike import ErrorEvent, InMemorySessionLog, RunFailed
 from deepstrike.kernel import Kernel

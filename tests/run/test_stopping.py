@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
-from agents import (
+from doubles import (
     Endless,
     Script,
     add,

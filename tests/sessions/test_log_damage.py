@@ -15,6 +15,7 @@ from stores import FULL, KINDS, Kind, seeded, write
 
 from deepstrike.errors import CorruptLog, SessionError, StaleWriter
 from deepstrike.sessions.file import FileSessionLog
+from deepstrike.sessions.listing import Unreadable
 from deepstrike.sessions.sqlite import SqliteSessionLog
 
 
@@ -233,7 +234,48 @@ async def test_given_a_damaged_head_when_listed_then_a_warning_names_the_file(
     with caplog.at_level(logging.WARNING, "deepstrike"):
         await write(log, "t", [b"b"])
         assert await log.sessions() == ["t"]
-    assert caplog.records[-1].getMessage() == f"{path} is not listed: its head is damaged or of a later release"
+    assert caplog.records[-1].getMessage() == f"{path} is not listed: its head is damaged"
+    assert await log.unreadable() == [Unreadable(str(path), "its head is damaged")]
+
+
+async def test_given_any_byte_of_a_file_flipped_when_listed_then_its_session_or_the_file_is_there(
+    tmp_path: Path,
+) -> None:
+    seed, dice = seeded()
+    path = await file_with(tmp_path, [b"first", b"of two"])
+    whole = path.read_bytes()
+    head = whole.index(b"\n") + 1
+    log = FileSessionLog(tmp_path)
+    lost: list[int] = []
+    for at in range(len(whole)):
+        changed = bytearray(whole)
+        changed[at] ^= 1 << dice.randrange(8)
+        path.write_bytes(changed)
+        listed, unreadable = await log.sessions(), [file.path for file in await log.unreadable()]
+        if (listed, unreadable) != (([], [str(path)]) if at < head else (["s"], [])):
+            lost.append(at)
+    assert lost == [], seed
+
+
+async def test_given_a_file_cut_within_its_first_append_when_listed_then_there_is_neither_session_nor_damage(
+    tmp_path: Path,
+) -> None:
+    path = await file_with(tmp_path, [b"first", b"of two"])
+    whole = path.read_bytes()
+    log = FileSessionLog(tmp_path)
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        assert (await log.sessions(), await log.unreadable()) == ([], []), size
+
+
+async def test_given_a_copy_under_another_name_when_listed_then_the_session_is_there_once(tmp_path: Path) -> None:
+    path = await file_with(tmp_path, [b"a"])
+    copy = tmp_path / "copy.log"
+    shutil.copyfile(path, copy)
+    log = FileSessionLog(tmp_path)
+    assert await log.sessions() == ["s"]
+    told = "it holds session 's' and has another name than its own"
+    assert await log.unreadable() == [Unreadable(str(copy), told)]
 
 
 async def test_given_somebody_who_writes_without_the_lock_when_the_owner_appends_then_it_is_a_stale_writer(

@@ -19,6 +19,8 @@ from stores import FILES, KINDS, SQLITE, Durable, Kind, write
 from deepstrike.errors import SessionBusy, SessionError
 from deepstrike.sessions import owned_file
 from deepstrike.sessions.file import FileSessionLog
+from deepstrike.sessions.listing import Unreadable
+from deepstrike.sessions.names import file_stem
 from deepstrike.sessions.sqlite import SqliteSessionLog
 
 SOURCES = Path(__file__).parents[2] / "python"
@@ -51,6 +53,28 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+async def test_given_a_pipe_and_a_folder_named_like_sessions_when_used_then_nothing_waits_and_others_are_there(
+    tmp_path: Path,
+) -> None:
+    log = FileSessionLog(tmp_path)
+    await write(log, "s", [b"a"])
+    pipe, folder = (tmp_path / f"{file_stem(name)}.log" for name in ("a-pipe", "b-folder"))
+    os.mkfifo(pipe)
+    folder.mkdir()
+
+    reason = "it is no regular file"
+    assert await asyncio.wait_for(log.sessions(), 30) == ["s"]
+    assert await log.unreadable() == [Unreadable(str(pipe), reason), Unreadable(str(folder), reason)]
+    for name in ("a-pipe", "b-folder"):
+        for use in (log.read, log.acquire):
+            with pytest.raises(SessionError, match=reason) as caught:
+                await asyncio.wait_for(use(name), 30)
+            assert caught.value.code == "log_io"
+
+    pipe.unlink()
+    await log.release("a-pipe", await log.acquire("a-pipe"))
 
 
 @pytest.mark.parametrize("kind", [FILES, SQLITE], ids=str)

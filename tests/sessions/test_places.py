@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from stores import write
+from stores import FILES, SQLITE, Kind, write
 
 from deepstrike.errors import ConfigError
 from deepstrike.sessions.file import FileSessionLog
@@ -55,6 +57,35 @@ def test_given_a_file_that_is_no_database_when_opened_then_it_is_refused(tmp_pat
     (tmp_path / "notes.txt").write_text("dear diary", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"notes\.txt' is a file: name a folder"):
         open_log(tmp_path / "notes.txt")
+
+
+@pytest.mark.parametrize("path", ["", None, 7, b"bytes", "a\0b", "x" * 300, "d/" * 3000, "~nobody-is-called-this/x"])
+@pytest.mark.parametrize("make", [FileSessionLog, SqliteSessionLog])
+def test_given_what_is_no_path_when_a_log_is_built_then_it_is_refused(
+    make: Callable[[Any], object], path: object
+) -> None:
+    with pytest.raises(ConfigError, match=r"(dir|path)="):
+        make(path)
+
+
+async def test_given_a_tilde_when_a_log_is_built_then_it_is_the_users_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for log in (FileSessionLog("~/folder"), SqliteSessionLog("~/file.db")):
+        await log.release("s", await log.acquire("s"))
+    assert {path.name for path in tmp_path.iterdir()} >= {"folder", "file.db-locks"}
+
+
+@pytest.mark.parametrize("kind", [FILES, SQLITE], ids=str)
+@pytest.mark.parametrize("session_id", [None, 7, b"s", ["s"]])
+async def test_given_a_session_id_that_is_no_text_when_used_then_it_is_refused(
+    kind: Kind, session_id: Any, tmp_path: Path
+) -> None:
+    log = kind.open(tmp_path / "log")
+    for use in (log.acquire, log.read, log.latest_seq, log.delete):
+        with pytest.raises(ConfigError, match="is no text"):
+            await use(session_id)
 
 
 def test_file_names_of_sessions_are_short_plain_and_their_own() -> None:

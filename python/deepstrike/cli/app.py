@@ -36,7 +36,7 @@ for command in (sessions, resume, replay, policy, skills):
 
 
 @cli.command(epilog=exits.HELP)
-@click.argument("goal", default="What is 17 + 28?")
+@click.argument("goal", type=given.Words(), default="What is 17 + 28?")
 @given.as_json
 def demo(goal: str, as_json: bool) -> None:
     """Run a real agent loop with the built-in demo model.
@@ -49,7 +49,7 @@ def demo(goal: str, as_json: bool) -> None:
 
 
 @cli.command(epilog=exits.HELP)
-@click.argument("goal")
+@click.argument("goal", type=given.Words())
 @given.setup
 @given.session
 @given.as_json

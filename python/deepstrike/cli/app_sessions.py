@@ -24,7 +24,7 @@ def list_(log_path: str | None, as_json: bool) -> None:
 
 
 @sessions.command(epilog=exits.HELP)
-@click.argument("session")
+@click.argument("session", type=given.Words())
 @given.log_path
 @given.as_json
 def show(session: str, log_path: str | None, as_json: bool) -> None:
@@ -38,21 +38,22 @@ def show(session: str, log_path: str | None, as_json: bool) -> None:
 
 
 @sessions.command(epilog=exits.HELP)
-@click.argument("session")
+@click.argument("session", type=given.Words())
 @click.option("--raw", is_flag=True, help="Leave what looks like a secret as it is.")
+@click.option("--intact", is_flag=True, help="Of a damaged session, the records before the damage.")
 @given.log_path
-def export(session: str, raw: bool, log_path: str | None) -> None:
+def export(session: str, raw: bool, intact: bool, log_path: str | None) -> None:
     """Write the records of SESSION as JSON lines.
 
     What has the shape of a vendor's key is written as ***, unless --raw.
     """
     from deepstrike.cli.sessions import export_session
 
-    end(lambda: export_session(log_path, session, raw=raw))
+    end(lambda: export_session(log_path, session, raw=raw, intact=intact))
 
 
 @sessions.command(epilog=exits.HELP)
-@click.argument("session", nargs=-1)
+@click.argument("session", type=given.Words(), nargs=-1)
 @given.log_path
 @given.as_json
 def verify(session: tuple[str, ...], log_path: str | None, as_json: bool) -> None:
@@ -63,8 +64,8 @@ def verify(session: tuple[str, ...], log_path: str | None, as_json: bool) -> Non
 
 
 @sessions.command(epilog=exits.HELP)
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", type=given.Words())
+@click.argument("b", type=given.Words())
 @given.log_path
 @given.as_json
 def diff(a: str, b: str, log_path: str | None, as_json: bool) -> None:
@@ -78,7 +79,7 @@ def diff(a: str, b: str, log_path: str | None, as_json: bool) -> None:
 
 
 @sessions.command(epilog=exits.HELP)
-@click.argument("session", nargs=-1, required=True)
+@click.argument("session", type=given.Words(), nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @given.log_path
 def delete(session: tuple[str, ...], yes: bool, log_path: str | None) -> None:
@@ -89,7 +90,7 @@ def delete(session: tuple[str, ...], yes: bool, log_path: str | None) -> None:
 
 
 @click.command(epilog=exits.HELP)
-@click.argument("session")
+@click.argument("session", type=given.Words())
 @given.log_path
 @given.as_json
 def replay(session: str, log_path: str | None, as_json: bool) -> None:
@@ -103,16 +104,24 @@ def replay(session: str, log_path: str | None, as_json: bool) -> None:
 
 
 @click.command(epilog=exits.HELP)
-@click.argument("session")
-@click.option("--answer", "answers", multiple=True, metavar="ID=VALUE", help="Answer an open request; may be repeated.")
+@click.argument("session", type=given.Words())
+@click.option(
+    "--answer",
+    "answers",
+    type=given.Words(),
+    multiple=True,
+    metavar="ID=VALUE",
+    help="Answer an open request; may be repeated.",
+)
+@click.option("--without-tools", is_flag=True, help="Let open calls fail whose tool no --tools gives.")
 @given.setup
 @given.as_json
-def resume(setup: given.Setup, session: str, answers: tuple[str, ...], as_json: bool) -> None:
+def resume(setup: given.Setup, session: str, answers: tuple[str, ...], without_tools: bool, as_json: bool) -> None:
     """Go on with the last goal of SESSION: crashed, interrupted, limited or waiting for answers.
 
-    Nothing that finished is done again. Give the same --tools as before. A VALUE is JSON; what is no JSON is taken as
-    a text.
+    Nothing that finished is done again. Give the same --tools as before: without the tool of an open call nothing is
+    done. A VALUE is JSON; what is no JSON is taken as a text. Of a completed session the recorded answer is printed.
     """
     from deepstrike.cli.commands import resume_session
 
-    end(lambda: resume_session(setup, session, answers, as_json=as_json))
+    end(lambda: resume_session(setup, session, answers, as_json=as_json, without_tools=without_tools))

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, TextIO
 
 from deepstrike.cli import exits
 from deepstrike.cli.choice import choose
+from deepstrike.cli.hint import options_of
 from deepstrike.cli.load import plane_of
 from deepstrike.cli.probe import local_servers
 from deepstrike.cli.pursue import Loop, pursue
+from deepstrike.cli.reopening import require_tools, standing_of
+from deepstrike.cli.safe import visible
 from deepstrike.cli.show import show_for
 from deepstrike.cli.signals import leave_without_waiting
 from deepstrike.errors import ConfigError
@@ -23,17 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deepstrike.cli.given import Setup
+    from deepstrike.execution.local import LocalExecutionPlane
     from deepstrike.sessions.base import SessionLog
 
 
 def run_goal(setup: Setup, goal: str, session_id: str | None, *, as_json: bool) -> int:
     """Pursue one goal; the exit code is that of its status. Kept where a session or a log is named."""
     log = _log_of(setup, session_id)
-    runner = _runner(setup, log)
+    runner = _runner(setup, log, plane_of(setup.tools))
     with Loop() as loop:
         try:
             work = runner.run_streaming(goal, session_id=session_id)
-            done = loop.run(pursue(runner, work, show_for(as_json=as_json)))
+            show = show_for(as_json=as_json, options=None if log is None else options_of(setup))
+            done = loop.run(pursue(runner, work, show))
         finally:
             loop.run(runner.aclose())
     if log is not None and session_id is None:
@@ -41,14 +46,28 @@ def run_goal(setup: Setup, goal: str, session_id: str | None, *, as_json: bool) 
     return _ended(loop, exits.BY_STATUS[done.status])
 
 
-def resume_session(setup: Setup, session_id: str, answers: Sequence[str], *, as_json: bool) -> int:
-    """Go on with a session's last goal; the exit code is that of its status."""
-    given = dict(map(_answer, answers))
-    runner = _runner(setup, open_log(setup.log_path))
+def resume_session(
+    setup: Setup, session_id: str, answers: Sequence[str], *, as_json: bool, without_tools: bool = False
+) -> int:
+    """Go on with a session's last goal; the exit code is that of its status.
+
+    Of a completed one the recorded answer is shown. A call that is open and whose tool is not given is refused before
+    anything is recorded, unless `without_tools`.
+    """
+    given = _answers(answers)
+    log = open_log(setup.log_path)
+    plane = plane_of(setup.tools)
     with Loop() as loop:
+        standing = loop.run(standing_of(log, session_id, setup.log_path))
+        if not without_tools:
+            require_tools(standing, session_id, {spec.name for spec in plane.specs()})
+        at_rest = standing.completed or (standing.waiting and not given)
+        runner = _runner(setup, log, plane, quiet=at_rest)
+        if standing.completed and not given and not as_json:
+            sys.stdout.write(f"{visible(standing.answer)}\n")
         try:
             work = runner.resume(session_id, answers=given)
-            done = loop.run(pursue(runner, work, show_for(as_json=as_json)))
+            done = loop.run(pursue(runner, work, show_for(as_json=as_json, options=options_of(setup))))
         finally:
             loop.run(runner.aclose())
     return _ended(loop, exits.BY_STATUS[done.status])
@@ -59,13 +78,15 @@ def run_chat(setup: Setup, session_id: str | None, *, as_json: bool) -> int:
     stdin: TextIO | None = sys.stdin  # None where it is closed
     if stdin is None:
         raise ConfigError("standard input is closed: chat reads its goals there, one a line")
-    runner = _runner(setup, _log_of(setup, session_id))
+    log = _log_of(setup, session_id)
+    options = None if log is None else options_of(setup)
+    runner = _runner(setup, log, plane_of(setup.tools))
     code = 0
     with Loop() as loop:
         try:
             for goal in _goals():
                 work = runner.run_streaming(goal, session_id=session_id)
-                done = loop.run(pursue(runner, work, show_for(as_json=as_json)))
+                done = loop.run(pursue(runner, work, show_for(as_json=as_json, options=options)))
                 code, session_id = exits.BY_STATUS[done.status], done.session_id
         finally:
             loop.run(runner.aclose())
@@ -110,19 +131,30 @@ def _answer(text: str) -> tuple[str, object]:
         return name, value
 
 
-def _runner(setup: Setup, log: SessionLog | None) -> RuntimeRunner:
+def _answers(texts: Sequence[str]) -> dict[str, object]:
+    given: dict[str, object] = {}
+    for text in texts:
+        name, value = _answer(text)
+        if name in given:
+            raise ConfigError(f"--answer {name}=… stands there twice: give each request one answer")
+        given[name] = value
+    return given
+
+
+def _runner(setup: Setup, log: SessionLog | None, plane: LocalExecutionPlane, *, quiet: bool = False) -> RuntimeRunner:
+    """`quiet`: no model will be asked, so which it would be is nobody's concern."""
     choice = choose(setup.model, setup.base_url, lambda: list(local_servers()))
     options = RuntimeOptions(
         provider=choice.provider(),
         session_log=log,
-        execution_plane=plane_of(setup.tools),
+        execution_plane=plane,
         system_prompt=setup.system,
         max_turns=setup.max_turns,
         timeout_ms=None if setup.timeout is None else max(1, round(setup.timeout * 1000)),
     )
-    if setup.model is None:
+    if setup.model is None and not quiet:
         sys.stderr.write(f"model: {choice.name} ({choice.why})\n")
-    if choice.name == "demo":
+    if choice.name == "demo" and not quiet:
         sys.stderr.write("the demo model is no language model; set OPENAI_API_KEY or use --model for a real one\n")
     return RuntimeRunner(options)
 

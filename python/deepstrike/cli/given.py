@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING
@@ -10,6 +12,21 @@ import click
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+class Words(click.types.StringParamType):
+    """Words for people or a model. In a locale without an encoding of its own their bytes are taken as UTF-8."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """`value` as text; what is no UTF-8 either stays as it is."""
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # Python could not decode the bytes, and kept them as surrogates
+            with suppress(UnicodeError):
+                return os.fsencode(value).decode()
+        return value
 
 
 class Seconds(click.FloatRange):
@@ -25,6 +42,9 @@ class Seconds(click.FloatRange):
         if seconds != seconds:  # only nan is not equal to itself
             self.fail(f"{value} is no number of seconds.", param, ctx)
         return seconds
+
+
+MAX_TURNS = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +69,22 @@ log_path = click.option(
     "data folder]",
 )
 session = click.option(
-    "--session", "session_id", metavar="ID", help="Keep the session under this id, or go on with the one that has it."
+    "--session",
+    "session_id",
+    type=Words(),
+    metavar="ID",
+    help="Keep the session under this id, or go on with the one that has it.",
 )
 
 _SETUP = (
     click.option("--model", metavar="VENDOR:NAME", help="The model, as in openai:gpt-5-mini, or demo."),
     click.option("--base-url", metavar="URL", help="Any OpenAI-compatible address."),
     click.option("--tools", multiple=True, metavar="MODULE:NAME", help="A tool or function; may be repeated."),
-    click.option("--system", default="", metavar="TEXT", help="The system prompt."),
+    click.option("--system", type=Words(), default="", metavar="TEXT", help="The system prompt."),
     click.option(
         "--max-turns",
         type=click.IntRange(1, 1_000_000_000),
-        default=25,
+        default=MAX_TURNS,
         show_default=True,
         help="Model calls for each goal.",
     ),

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+_NO_ENCODING = ("ascii", "ANSI_X3.4-1968", "US-ASCII")
+
+
 def guarded(work: Callable[[], int]) -> int:
     """The exit code of `work`; our errors, a missing module, Ctrl-C and failing streams give codes, no traceback."""
     try:
@@ -58,6 +61,8 @@ def have_streams() -> bool:
     for stream in streams:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")
+            if stream is sys.stdin and stream.encoding in _NO_ENCODING:
+                stream.reconfigure(encoding="utf-8")  # more than ASCII comes in UTF-8, as on the command line
     if streams[1] is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (for the rest of the process)
     if streams[0] is None:

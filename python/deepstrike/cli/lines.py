@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import TYPE_CHECKING
 
+from deepstrike.cli.hint import answer_line
 from deepstrike.cli.safe import one_line, visible
 from deepstrike.secrets.shapes import masked
 
@@ -46,13 +46,13 @@ def notice_line(event: NoticeEvent) -> str:
     return f"note: {one_line(event.message, 400)} [{one_line(event.code, 40)}]"
 
 
-def pending_lines(pending: Iterable[PendingRequest], session_id: str | None) -> Iterator[str]:
-    """What a session waits for, and how to answer."""
+def pending_lines(pending: Iterable[PendingRequest], session_id: str | None, options: str | None = "") -> Iterator[str]:
+    """What a session waits for, and how to answer: with `options`, None where the session is not kept."""
     for request in pending:
         asked = request.reason if request.reason is not None else json.dumps(request.payload, ensure_ascii=False)
         named = f"{one_line(request.name, 80)}({_arguments(request.arguments)})"
         yield f"? {one_line(request.request_id, 80)}  {request.kind} of {named}: {one_line(asked)}"
-    yield f"answer with: deepstrike resume {shlex.quote(one_line(session_id or 'SESSION'))} --answer ID=VALUE"
+    yield masked(answer_line(session_id, options))
 
 
 def error_line(event: ErrorEvent) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepstrike.cli.pursue import Loop
@@ -21,9 +22,15 @@ if TYPE_CHECKING:
 
 
 def with_log(path: str | None, work: Callable[[Log], Coroutine[object, object, T]]) -> T:
-    """Do `work` on the log at `path`, None being the default one. Raises `ConfigError` for a file that is no log."""
+    """Do `work` on the log at `path`, None being the default one, which need not be there yet.
+
+    Raises `ConfigError` for a file that is no log, `UnknownSession` where nothing is at a path that was named.
+    """
+    log = open_log(path)
+    if path is not None and not Path(path).expanduser().exists():
+        raise UnknownSession(f"there is no session log at {path}: check --log; leave it out for {default_path()}")
     with Loop() as loop:
-        return loop.run(work(open_log(path)))
+        return loop.run(work(log))
 
 
 async def records_of(log: Log, session_id: str, path: str | None) -> list[bytes]:
@@ -49,4 +56,7 @@ def fold(session_id: str, records: list[bytes]) -> Kernel:
     except Corrupt as error:
         raise CorruptLog(f"session {session_id!r}: {error}") from error
     except ValueError as error:
-        raise SessionError(f"session {session_id!r}: {error}", code="newer_format") from error
+        raise SessionError(
+            f"session {session_id!r}: {error}; nothing was changed, use the release of deepstrike that wrote it",
+            code="newer_format",
+        ) from error

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from deepstrike.cli import exits
+from deepstrike.cli.hint import log_option
 from deepstrike.cli.place import fold, records_of, unknown, with_log
 from deepstrike.cli.safe import one_line, visible, visible_json
 from deepstrike.cli.telling import ago, goal_text, json_line, session_lines
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deepstrike.cli.place import Log
+    from deepstrike.sessions.listing import Unreadable
     from deepstrike.sessions.verify import LogReport
 
 _STATUS_WIDTH = 11
@@ -65,25 +67,41 @@ def show_session(path: str | None, session_id: str, *, as_json: bool) -> int:
     if as_json:
         _write([json_line(msgspec.json.decode(msgspec.json.encode(story)))])
     else:
-        _write(session_lines(story, open_requests(kernel.pending()), current_clock().now_ms()))
+        # The log does not hold where a tool was imported from.
+        options = f"{log_option(path)} --tools MODULE:NAME".lstrip()
+        _write(session_lines(story, open_requests(kernel.pending()), current_clock().now_ms(), options))
     return 0
 
 
-def export_session(path: str | None, session_id: str, *, raw: bool) -> int:
-    """The records as JSON lines, control characters escaped, secrets masked by their shape unless `raw`."""
-    records = with_log(path, lambda log: records_of(log, session_id, path))
+def export_session(path: str | None, session_id: str, *, raw: bool, intact: bool = False) -> int:
+    """The records as JSON lines, control characters escaped, secrets masked by their shape unless `raw`.
+
+    `intact`: those before any damage, with a word on standard error about what is left out.
+    """
+    if intact:
+        records, damage = with_log(path, lambda log: _intact(log, session_id, path))
+    else:
+        records, damage = with_log(path, lambda log: records_of(log, session_id, path)), None
     texts = (line.decode() for line in records)
     _write(visible_json(text if raw else masked(text)) for text in texts)
+    if damage is not None:
+        sys.stderr.write(f"left out what is not intact: {one_line(damage, 500)}\n")
     return 0
 
 
 def verify_sessions(path: str | None, session_ids: Sequence[str], *, as_json: bool) -> int:
-    """Look at every byte of these sessions, of all without ids; `DAMAGED` where one is not sound."""
-    reports = with_log(path, lambda log: _reports(log, session_ids, path))
+    """Look at every byte of these sessions, of all without ids; `DAMAGED` where one is not sound.
+
+    Without ids a file whose session cannot be told is not sound either.
+    """
+    reports, unreadable = with_log(path, lambda log: _reports(log, session_ids, path))
     for report, trouble in reports:
         line = json_line({**asdict(report), "sound": not trouble, "trouble": trouble})
         _write([line if as_json else _told(report, trouble)])
-    return exits.DAMAGED if any(trouble for _, trouble in reports) else 0
+    for file in unreadable:
+        line = json_line({"session_id": None, "path": file.path, "sound": False, "trouble": file.reason})
+        _write([line if as_json else f"✗ {visible(file.path)}: {one_line(file.reason, 500)}"])
+    return exits.DAMAGED if unreadable or any(trouble for _, trouble in reports) else 0
 
 
 def delete_sessions(path: str | None, session_ids: Sequence[str], *, yes: bool) -> int:
@@ -113,6 +131,12 @@ async def _all_there(log: Log, session_ids: Sequence[str], path: str | None) -> 
 async def _deleted(log: Log, session_ids: Sequence[str]) -> None:
     for session_id in session_ids:
         await log.delete(session_id)
+
+
+async def _intact(log: Log, session_id: str, path: str | None) -> tuple[list[bytes], str | None]:
+    """The records before the damage, and what is damaged."""
+    await _all_there(log, [session_id], path)
+    return await log.intact(session_id), (await log.verify(session_id)).damage
 
 
 async def _rows(log: Log) -> list[_Row]:
@@ -148,10 +172,13 @@ def _listed(row: _Row, width: int, now: int) -> str:
     return f"{name:<{width}}  {row.status:<{_STATUS_WIDTH}}{waits}  {when:>10}  {row.records:>5} records  {about}"
 
 
-async def _reports(log: Log, session_ids: Sequence[str], path: str | None) -> list[tuple[LogReport, str]]:
+async def _reports(
+    log: Log, session_ids: Sequence[str], path: str | None
+) -> tuple[list[tuple[LogReport, str]], list[Unreadable]]:
     if session_ids:
         await _all_there(log, session_ids, path)
-    return [await _report(log, session_id) for session_id in session_ids or await log.sessions()]
+        return [await _report(log, session_id) for session_id in session_ids], []
+    return [await _report(log, session_id) for session_id in await log.sessions()], await log.unreadable()
 
 
 async def _report(log: Log, session_id: str) -> tuple[LogReport, str]:

@@ -53,18 +53,19 @@ class Show(Protocol):
         """Show `event`. Raises `BrokenPipeError` when nobody reads any more."""
 
 
-def show_for(*, as_json: bool, everything_to_stdout: bool = False) -> Show:
+def show_for(*, as_json: bool, everything_to_stdout: bool = False, options: str | None = "") -> Show:
     """The way to show a run here: rich on a terminal, else plain lines, JSON where asked for.
 
     In a pipe the answer goes to standard output and all else to standard error, unless `everything_to_stdout`.
+    `options` are those to answer with where the run waits, None where its session is not kept.
     """
     if as_json:
         return JsonShow(sys.stdout)
     if sys.stdout.isatty():
         from deepstrike.cli.terminal import TerminalShow
 
-        return TerminalShow()
-    return PlainShow(sys.stdout, sys.stdout if everything_to_stdout else sys.stderr)
+        return TerminalShow(options)
+    return PlainShow(sys.stdout, sys.stdout if everything_to_stdout else sys.stderr, options)
 
 
 class JsonShow:
@@ -89,9 +90,10 @@ class JsonShow:
 class PlainShow:
     """The answer's text as it comes on one stream; tools, retries, errors and the closing line on the other."""
 
-    def __init__(self, answer: TextIO, progress: TextIO) -> None:
+    def __init__(self, answer: TextIO, progress: TextIO, options: str | None = "") -> None:
         self._answer = answer
         self._progress = progress
+        self._options = options
         self._line_open = False
         self._began_ms = current_clock().now_ms()
 
@@ -122,7 +124,7 @@ class PlainShow:
                 self._line(error_line(event))
             case DoneEvent():
                 if event.pending:
-                    self._line("\n".join(pending_lines(event.pending, event.session_id)))
+                    self._line("\n".join(pending_lines(event.pending, event.session_id, self._options)))
                 self._line(done_line(event, current_clock().now_ms() - self._began_ms))
 
     def _line(self, line: str) -> None:

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 _STEPS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 
-def session_lines(story: Story, pending: tuple[PendingRequest, ...], now_ms: int) -> Iterator[str]:
-    """The whole session, goal by goal; secrets masked, control characters shown as escapes."""
+def session_lines(story: Story, pending: tuple[PendingRequest, ...], now_ms: int, options: str) -> Iterator[str]:
+    """The whole session, goal by goal; secrets masked, control characters shown as escapes.
+
+    `options` are those to answer with where it waits.
+    """
     turns = sum(len(goal.turns) for goal in story.goals)
     yield f"session {one_line(story.session_id)} · {_count(len(story.goals), 'goal')} · {_count(turns, 'turn')}"
     number = 0
@@ -37,7 +40,7 @@ def session_lines(story: Story, pending: tuple[PendingRequest, ...], now_ms: int
         number += len(goal.turns)
     if pending:
         yield ""
-        yield from map(masked, pending_lines(pending, story.session_id))
+        yield from map(masked, pending_lines(pending, story.session_id, options))
 
 
 def ago(then_ms: int, now_ms: int) -> str:

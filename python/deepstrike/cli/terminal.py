@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 class TerminalShow:
     """The answer streams in plain text between dim lines for the tools; a spinner says what is being waited for."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: str | None = "") -> None:
+        self._options = options
         self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
         self._status: Status | None = None
         self._line_open = False
@@ -82,7 +83,7 @@ class TerminalShow:
 
     def _done(self, event: DoneEvent) -> None:
         if event.pending:
-            self._line("\n".join(pending_lines(event.pending, event.session_id)), "yellow")
+            self._line("\n".join(pending_lines(event.pending, event.session_id, self._options)), "yellow")
         self._line(done_line(event, current_clock().now_ms() - self._began_ms), "dim")
 
     def _line(self, line: str, style: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from deepstrike.errors import CorruptLog, DeepStrikeError, SessionError, UnknownSession
 from deepstrike.host.steady import LOG_SECONDS, NoAnswer, told, within
-from deepstrike.kernel import Corrupt, Kernel, decode_record
+from deepstrike.kernel import Corrupt, Kernel, Newer, decode_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -52,7 +52,7 @@ async def off_loop(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.k
 async def folded(session_id: str, records: list[bytes], judge: Judge | None = None) -> Kernel:
     """The kernel that has lived through `records`; the rate windows of `judge` hear of the calls that were allowed.
 
-    Raises `CorruptLog`, or `SessionError` for a newer format.
+    Raises `CorruptLog`, or `SessionError` with code `newer_format`, which names what is newer.
     """
     return await off_loop(sum(map(len, records)), _fold, session_id, records, judge)
 
@@ -80,6 +80,11 @@ def _fold(session_id: str, records: list[bytes], judge: Judge | None) -> Kernel:
         kernel = Kernel.replay(records, judge)
     except Corrupt as error:
         raise CorruptLog(f"session {session_id!r}: {error}") from error
+    except Newer as error:
+        raise SessionError(
+            f"session {session_id!r}: {error}; nothing was changed, go on with the release of deepstrike that wrote it",
+            code="newer_format",
+        ) from error
     except ValueError as error:
         raise SessionError(f"session {session_id!r}: {error}") from error
     _tell_of_unknown(session_id, records)

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from deepstrike.sessions.blob import blob_ref, blob_shelf, is_ref, shelf_of
-from deepstrike.sessions.disk import BINARY, flush, flush_folder, make_folder, read_at, remove, write_all
+from deepstrike.sessions.disk import BINARY, flush, flush_folder, make_folder, open_to_read, read_at, remove, write_all
 from deepstrike.sessions.refusals import damaged_blob, failed, unknown_blob
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _holds(path: Path, data: bytes) -> bool:
 
 
 def _read(path: Path, start: int, length: int | None) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | BINARY)
+    descriptor = open_to_read(path)
     try:
         behind = max(os.fstat(descriptor).st_size - start, 0)
         return read_at(descriptor, start, behind if length is None else min(max(length, 0), behind))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -12,8 +14,10 @@ if sys.platform == "darwin":
 
 if sys.platform == "win32":
     BINARY: Final = os.O_BINARY
+    _AT_ONCE_OR_NOT: Final = 0
 else:
     BINARY: Final = 0
+    _AT_ONCE_OR_NOT: Final = os.O_NONBLOCK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +33,19 @@ def write_all(descriptor: int, data: bytes) -> None:
         if more == 0:
             raise OSError(f"the system took {written} of {len(data)} bytes")
         written += more
+
+
+def open_to_read(path: Path) -> int:
+    """The descriptor of a regular file. Raises `OSError`, at once too for a folder, a pipe or a device of this name."""
+    # Opening a pipe waits for a writer otherwise, for ever.
+    descriptor = os.open(path, os.O_RDONLY | BINARY | _AT_ONCE_OR_NOT)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def read_at(descriptor: int, at: int, size: int) -> bytes:

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
@@ -17,17 +16,19 @@ from deepstrike.errors import ConfigError, CorruptLog, SessionBusy
 from deepstrike.sessions.blob_files import BlobFiles
 from deepstrike.sessions.disk import flush_folder, make_folder, remove
 from deepstrike.sessions.durability import Durability, flushes
+from deepstrike.sessions.given_path import given_path
 from deepstrike.sessions.lane import Lane, in_thread
-from deepstrike.sessions.listing import ENDING, list_sessions, take_order
+from deepstrike.sessions.listing import ENDING, Unreadable, list_sessions, list_unreadable, take_order
 from deepstrike.sessions.lock import SessionLock
 from deepstrike.sessions.log_file import Known, damage_in, read_file
-from deepstrike.sessions.names import file_stem
+from deepstrike.sessions.names import check_id, file_stem
 from deepstrike.sessions.owned_file import OwnedFile, torn_files
 from deepstrike.sessions.refusals import failed, live, not_the_owner, unknown_session
 from deepstrike.sessions.verify import LogReport, report_on
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 SMALL: Final = 1 << 18
 """A batch of at most so many bytes is handed to the operating system where the caller is."""
@@ -57,14 +58,16 @@ class FileSessionLog:
     and the file is left as it is. Files are readable by their user alone. After a fork the child has no session: its
     parent's stay the parent's.
 
-    Raises `ConfigError` where `dir` is a file or `durability` another word, `SessionError` with code `disk_full`,
-    `log_io`, `no_lock` or `newer_format` where the file system refuses.
+    A `~` at the start of `dir` is the user's folder.
+
+    Raises `ConfigError` where `dir` is a file or no path or `durability` another word, `SessionError` with code
+    `disk_full`, `log_io`, `no_lock` or `newer_format` where the file system refuses.
     """
 
     __slots__ = ("__weakref__", "_blobs", "_flushed", "_folder", "_guard", "_held", "_known", "_tokens")
 
     def __init__(self, dir: str | os.PathLike[str], *, durability: Durability = "os") -> None:  # noqa: A002
-        self._folder = Path(os.path.abspath(dir))  # a later chdir must not move it
+        self._folder = given_path("dir", dir)
         if self._folder.is_file():
             raise ConfigError(f"dir={os.fspath(dir)!r} is a file: name a folder, or use SqliteSessionLog for one file")
         self._flushed = flushes(durability)
@@ -81,6 +84,7 @@ class FileSessionLog:
 
     async def acquire(self, session_id: str) -> str:
         """See `SessionLog.acquire`. Raises `CorruptLog` where the session is damaged."""
+        check_id(session_id)
         return await in_thread(partial(self._take, session_id), partial(self._give_back, session_id))
 
     async def release(self, session_id: str, owner: str) -> None:
@@ -110,6 +114,7 @@ class FileSessionLog:
 
     async def read(self, session_id: str, from_seq: int = 0) -> list[bytes]:
         """See `SessionLog.read`. A `from_seq` below 0 counts as 0. It waits for an append of this object."""
+        check_id(session_id)
         held = self._held.get(session_id)
         if held is not None:
             await held.lane.passed()
@@ -117,6 +122,7 @@ class FileSessionLog:
 
     async def latest_seq(self, session_id: str) -> int:
         """See `SessionLog.latest_seq`. Where another process holds the session, its file is read."""
+        check_id(session_id)
         held = self._held.get(session_id)
         if held is None:
             return await in_thread(partial(self._latest, session_id))
@@ -128,15 +134,24 @@ class FileSessionLog:
         return await held.lane.run(lambda: held.file.next_seq - 1)
 
     async def sessions(self) -> list[str]:
-        """See `SessionLog.sessions`. A file whose head is damaged is left out, with a warning that names it."""
+        """See `SessionLog.sessions`. A session whose records are damaged is there, and reading it raises `CorruptLog`.
+
+        A file whose head is damaged is left out, with a warning that names it: see `unreadable`.
+        """
         return await in_thread(partial(list_sessions, self._folder))
+
+    async def unreadable(self) -> list[Unreadable]:
+        """The files of which it cannot be told whose session they hold, in order of their names."""
+        return await in_thread(partial(list_unreadable, self._folder))
 
     async def delete(self, session_id: str) -> None:
         """See `SessionLog.delete`. If this is cut short it may be repeated; the records go last."""
+        check_id(session_id)
         await in_thread(partial(self._delete, session_id))
 
     async def verify(self, session_id: str) -> LogReport:
         """Read the whole session and every blob that it names. Changes nothing. Raises `UnknownSession`."""
+        check_id(session_id)
         path = self._path(session_id)
         aside = await in_thread(partial(torn_files, path))
         try:
@@ -150,8 +165,19 @@ class FileSessionLog:
         told = None if damage is None else damage.message
         return await report_on(self, session_id, records, torn=torn, aside=aside, damage=told)
 
+    async def intact(self, session_id: str) -> list[bytes]:
+        """The records before any damage, all where there is none. Raises `UnknownSession`, or `CorruptLog` where the
+        head is damaged.
+        """
+        check_id(session_id)
+        reading = await in_thread(partial(read_file, self._path(session_id), session_id))
+        if reading is None:
+            raise unknown_session(session_id)
+        return reading.stretch.records
+
     async def put_blob(self, session_id: str, data: bytes) -> str:
         """See `SessionLog.put_blob`. The same bytes are kept once in a session."""
+        check_id(session_id)
         return await in_thread(partial(self._blobs.put, session_id, bytes(data)))
 
     async def get_blob(self, ref: str, offset: int = 0, length: int | None = None) -> bytes:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 VERSION: Final = 1
 _MAGIC: Final = b"deepstrike log "
 _HEAD = re.compile(rb'deepstrike log (\d+) ([0-9a-f]{8}) ("[ -~]*") ([0-9a-f]{8})\n')
+_PRINTABLE = re.compile(b"[ -~]*")
 _VERSIONED = re.compile(rb"deepstrike log (\d{1,9}) ")
 _PREFIX = Struct("<IIII")
 _LENGTH = Struct("<I")
@@ -83,6 +84,13 @@ def head_of(data: bytes) -> Head | None:
     if versioned is not None and int(versioned[1]) > VERSION:
         return Head(int(versioned[1]))
     return None
+
+
+def is_torn_head(data: bytes) -> bool:
+    """Whether a file that holds nothing but `data` may be one whose head line was never written to its end."""
+    if not data.strip(b"\0"):
+        return True
+    return data[: len(_MAGIC)] == _MAGIC[: len(data)] and _PRINTABLE.fullmatch(data) is not None
 
 
 def pack_batch(records: Sequence[bytes], chain: int, at: int) -> tuple[bytes, list[int], int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from deepstrike.errors import CorruptLog
-from deepstrike.sessions.disk import BINARY, read_at
+from deepstrike.sessions.disk import open_to_read, read_at
 from deepstrike.sessions.frame import seed
 from deepstrike.sessions.layout import (
     PREFIX_SIZE,
@@ -67,7 +67,7 @@ def read_file(path: Path, session_id: str, known: Known | None = None, from_seq:
     one that cannot be read. Damage and a torn tail behind the head are in the reading.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | BINARY)
+        descriptor = open_to_read(path)
     except FileNotFoundError:
         return None
     except OSError as error:

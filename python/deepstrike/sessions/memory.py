@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from deepstrike.sessions.blob import blob_ref, blob_shelf, shelf_of
 from deepstrike.sessions.frame import seal_batch, seed, verify
+from deepstrike.sessions.names import check_id
 from deepstrike.sessions.refusals import (
     busy,
     damaged,
@@ -68,6 +69,7 @@ class InMemorySessionLog:
 
     async def acquire(self, session_id: str) -> str:
         """See `SessionLog.acquire`."""
+        check_id(session_id)
         with self._lock:
             if session_id in self._owners:
                 raise busy(session_id)
@@ -98,6 +100,7 @@ class InMemorySessionLog:
 
     async def read(self, session_id: str, from_seq: int = 0) -> list[bytes]:
         """See `SessionLog.read`. A `from_seq` below 0 counts as 0."""
+        check_id(session_id)
         first = max(from_seq, 0)
         with self._lock:
             kept = self._kept.get(session_id)
@@ -111,6 +114,7 @@ class InMemorySessionLog:
 
     async def latest_seq(self, session_id: str) -> int:
         """See `SessionLog.latest_seq`."""
+        check_id(session_id)
         kept = self._kept.get(session_id)
         return -1 if kept is None else len(kept.records) - 1
 
@@ -121,6 +125,7 @@ class InMemorySessionLog:
 
     async def delete(self, session_id: str) -> None:
         """See `SessionLog.delete`."""
+        check_id(session_id)
         with self._lock:
             if session_id in self._owners:
                 raise live(session_id)
@@ -131,6 +136,7 @@ class InMemorySessionLog:
 
     async def put_blob(self, session_id: str, data: bytes) -> str:
         """See `SessionLog.put_blob`. The same bytes are kept once in a session."""
+        check_id(session_id)
         shelf = blob_shelf(session_id)
         ref = blob_ref(shelf, data)
         with self._lock:

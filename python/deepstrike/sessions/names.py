@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 
+from deepstrike.errors import ConfigError
 from deepstrike.sessions.blob import blob_shelf
 
 _PLAIN = re.compile("[^a-z0-9]+")
 _MAX_HINT = 24
+
+
+def check_id(session_id: object) -> None:
+    """Raises `ConfigError` for a session id that is no text."""
+    if not isinstance(session_id, str):
+        raise ConfigError(f"session_id={session_id!r} is no text: session ids are str")
 
 
 def file_stem(session_id: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepstrike.sessions.file import FileSessionLog
+from deepstrike.sessions.given_path import given_path
 from deepstrike.sessions.sqlite import SqliteSessionLog
 
 if TYPE_CHECKING:
@@ -38,9 +39,10 @@ def open_log(
     """The log at `path`, None being the default one: a folder is a `FileSessionLog`, a file a `SqliteSessionLog`.
 
     Where there is nothing yet, a name that ends in `.db`, `.sqlite` or `.sqlite3` will be a SQLite file, another a
-    folder. Nothing is made before the first session is. Raises `ConfigError` for a file that is no database.
+    folder. Nothing is made before the first session is. Raises `ConfigError` for a file that is no database
+    and for what is no path, as "".
     """
-    place = default_path() if path is None else Path(path).expanduser()
+    place = default_path() if path is None else given_path("path", path)
     if place.is_dir():
         return FileSessionLog(place, durability=durability)
     if place.is_file():

@@ -9,7 +9,6 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakSet, finalize
@@ -20,9 +19,10 @@ from deepstrike.sessions.blob import blob_ref, blob_shelf, is_ref, shelf_of
 from deepstrike.sessions.database import Database
 from deepstrike.sessions.disk import make_folder
 from deepstrike.sessions.durability import Durability, flushes
+from deepstrike.sessions.given_path import given_path
 from deepstrike.sessions.lane import in_thread
 from deepstrike.sessions.lock import SessionLock
-from deepstrike.sessions.names import file_stem
+from deepstrike.sessions.names import check_id, file_stem
 from deepstrike.sessions.refusals import (
     damaged,
     damaged_blob,
@@ -38,6 +38,8 @@ from deepstrike.sessions.verify import LogReport, report_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from deepstrike.sessions.listing import Unreadable
 
 T = TypeVar("T")
 
@@ -106,9 +108,9 @@ class SqliteSessionLog:
     )
 
     def __init__(self, path: str | os.PathLike[str], *, durability: Durability = "os") -> None:
-        if os.fspath(path) in ("", ":memory:"):
-            raise ConfigError(f"path={os.fspath(path)!r} names no file: give one, or use InMemorySessionLog")
-        self._path = Path(os.path.abspath(path))  # a later chdir must not move it
+        if str(path) in ("", ":memory:"):
+            raise ConfigError(f"path={str(path)!r} names no file: give one, or use InMemorySessionLog")
+        self._path = given_path("path", path)
         if self._path.is_dir():
             raise ConfigError(f"path={os.fspath(path)!r} is a folder: name a file in it, or use FileSessionLog")
         self._flushed = flushes(durability)
@@ -128,6 +130,7 @@ class SqliteSessionLog:
 
     async def acquire(self, session_id: str) -> str:
         """See `SessionLog.acquire`. Raises `CorruptLog` where the end of the session is damaged."""
+        check_id(session_id)
         lock = await in_thread(partial(self._lock, session_id), SessionLock.release)
         try:
             tail = await self._writer.run(lambda connection: rows.tail_of(connection, session_id))
@@ -176,6 +179,7 @@ class SqliteSessionLog:
 
     async def read(self, session_id: str, from_seq: int = 0) -> list[bytes]:
         """See `SessionLog.read`. A `from_seq` below 0 counts as 0. It waits for an append of this object."""
+        check_id(session_id)
         if session_id in self._held:
             await self._writer.lane.passed()
         first = max(from_seq, 0)
@@ -186,6 +190,7 @@ class SqliteSessionLog:
 
     async def latest_seq(self, session_id: str) -> int:
         """See `SessionLog.latest_seq`."""
+        check_id(session_id)
         held = self._held.get(session_id)
         if held is None:
             tail = await self._look(None, lambda connection: rows.tail_of(connection, session_id))
@@ -197,8 +202,13 @@ class SqliteSessionLog:
         """See `SessionLog.sessions`. Raises `CorruptLog` where the list is damaged."""
         return await self._look([], rows.session_ids)
 
+    async def unreadable(self) -> list[Unreadable]:
+        """None at all: where a database cannot tell its sessions, `sessions` raises."""
+        return []
+
     async def delete(self, session_id: str) -> None:
         """See `SessionLog.delete`. The session's bytes are overwritten, in the write-ahead log too."""
+        check_id(session_id)
         lock = await in_thread(partial(self._lock_to_delete, session_id), SessionLock.release)
         try:
             await self._writer.run(lambda connection: self._delete(connection, session_id))
@@ -207,6 +217,7 @@ class SqliteSessionLog:
 
     async def verify(self, session_id: str) -> LogReport:
         """Read the whole session and every blob that it names. Changes nothing. Raises `UnknownSession`."""
+        check_id(session_id)
         found = await self._look(None, lambda connection: rows.records_from(connection, session_id, 0))
         if found is None:
             raise unknown_session(session_id)
@@ -215,8 +226,19 @@ class SqliteSessionLog:
             damage = damaged(session_id, found.damage.index, found.damage.reason, str(self._path)).message
         return await report_on(self, session_id, found.records, damage=damage)
 
+    async def intact(self, session_id: str) -> list[bytes]:
+        """The records before any damage, all where there is none. Raises `UnknownSession`, or `CorruptLog` where the
+        database cannot be read.
+        """
+        check_id(session_id)
+        found = await self._look(None, lambda connection: rows.records_from(connection, session_id, 0))
+        if found is None:
+            raise unknown_session(session_id)
+        return found.records
+
     async def put_blob(self, session_id: str, data: bytes) -> str:
         """See `SessionLog.put_blob`. The same bytes are kept once in a session."""
+        check_id(session_id)
         held = self._held.get(session_id)
         if held is not None:
             self._require_file(held)

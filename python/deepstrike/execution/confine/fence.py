@@ -7,9 +7,12 @@ program that doubles itself.
 from __future__ import annotations
 
 import os
+import select
 from contextlib import suppress
 from typing import Final
 
+_ROUNDS: Final = 100
+_PAUSE_MS: Final = 2
 _V1: Final = "/sys/fs/cgroup/pids"
 _V2: Final = "/sys/fs/cgroup"
 
@@ -28,14 +31,23 @@ class Fence:
     def take_down(self) -> None:
         """Remove the group. The last process in it must have ended; one that has not leaves the empty bound behind."""
         os.close(self._door)
-        with suppress(OSError):
+        for _ in range(_ROUNDS):
+            if self._is_gone():
+                return
+            select.poll().poll(_PAUSE_MS)  # what was killed needs a moment to be gone
+
+    def _is_gone(self) -> bool:
+        try:
             os.rmdir(self.path)
+        except OSError:
+            return False
+        return True
 
 
 def raise_fence(processes: int) -> Fence | None:
     """A fence around at most `processes`; None where this process may not make one."""
     for parent in _parents():
-        path = f"{parent}/deepstrike-{os.getpid()}"
+        path = f"{parent}/deepstrike-{os.getpid()}-{os.urandom(4).hex()}"
         try:
             os.mkdir(path)
         except OSError:

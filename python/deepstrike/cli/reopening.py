@@ -1,0 +1,71 @@
+"""What a session needs before it goes on: looked at before anything is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deepstrike.cli.place import fold, records_of
+from deepstrike.errors import ConfigError
+from deepstrike.host.requests import open_requests
+from deepstrike.replay.story import story_of
+from deepstrike.wire.message import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from deepstrike.cli.place import Log
+    from deepstrike.replay.story import GoalStory
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the last goal stands.
+
+    `completed`, `waiting`: it has ended well, it waits for answers. `answer` is what the model said last. `open_tools`
+    are the tools that the goal had and whose calls have no result yet.
+    """
+
+    completed: bool
+    waiting: bool
+    answer: str
+    open_tools: tuple[str, ...]
+
+
+async def standing_of(log: Log, session_id: str, path: str | None) -> Standing:
+    """Read how a session stands. Raises `UnknownSession`, `CorruptLog` or another `SessionError`."""
+    records = await records_of(log, session_id, path)
+    kernel = fold(session_id, records)
+    goals = story_of(records).goals
+    if not goals:
+        return Standing(completed=False, waiting=False, answer="", open_tools=())
+    outcome = kernel.outcome()
+    completed = outcome is not None and outcome.status == "completed"
+    return Standing(
+        completed=completed,
+        waiting=bool(open_requests(kernel.pending())),
+        answer=_answer(goals[-1]),
+        open_tools=() if completed else _open_tools(goals[-1]),
+    )
+
+
+def require_tools(standing: Standing, session_id: str, offered: Collection[str]) -> None:
+    """Raises `ConfigError` where a call is open whose tool is not offered: going on would make it a failed call."""
+    missing = [name for name in standing.open_tools if name not in offered]
+    if missing:
+        raise ConfigError(
+            f"session {session_id!r} has an open call of {', '.join(missing)}, which no --tools gives; nothing was "
+            "recorded. Give the same --tools MODULE:NAME as before, or --without-tools to let such calls fail"
+        )
+
+
+def _answer(goal: GoalStory) -> str:
+    if not goal.turns:
+        return ""
+    return "".join(part.text for part in goal.turns[-1].reply.parts if isinstance(part, Text))
+
+
+def _open_tools(goal: GoalStory) -> tuple[str, ...]:
+    had = {tool.name for tool in goal.started.config.tools}
+    names = (call.name for turn in goal.turns for call in turn.calls if call.result is None)
+    return tuple(dict.fromkeys(name for name in names if name in had))
