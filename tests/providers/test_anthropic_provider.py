@@ -154,7 +154,9 @@ def unmarked(raw: bytes) -> list[dict[str, list[object]]]:
 
 
 async def test_given_many_tool_turns_when_run_then_no_request_has_more_than_four_breakpoints() -> None:
-    asks = [served(answer(tool_use(0, f"toolu_{n}", "stock", '{"sku":"A"}'), reason="tool_use")) for n in range(10)]
+    asks = [
+        served(answer(tool_use(0, f"toolu_{n}", "stock", f'{{"sku":"A{n}"}}'), reason="tool_use")) for n in range(10)
+    ]
     async with ModelServer(asks, otherwise=served(answer(text(0, "done")))) as server:
         provider = claude(server)
         plane = LocalExecutionPlane().register(stock)

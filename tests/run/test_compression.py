@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from agents import Script, add, assert_paired, call, calls, done_of, events_of, only, runner_of, say, user_texts
+from doubles import Script, add, assert_paired, call, calls, done_of, events_of, only, runner_of, say, user_texts
 
 from deepstrike import ConfigError, ContextCompressedEvent, ErrorEvent, RuntimeOptions, RuntimeRunner, tool
 from deepstrike.errors import ContextOverflow
@@ -131,7 +131,7 @@ async def test_given_live_placement_when_the_plan_changes_then_the_first_turn_te
 
 
 def test_given_another_placement_when_options_are_built_then_they_are_refused() -> None:
-    with pytest.raises(ConfigError, match='state_placement must be "frozen" or "live"'):
+    with pytest.raises(ConfigError, match="state_placement must be one of 'frozen', 'live'"):
         RuntimeOptions(provider=Script(say("x")), state_placement="warm")  # type: ignore[arg-type]
 
 

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from agents import Script, add, call, calls, done_of, events_of, only, result_texts, runner_of, say
+from doubles import Script, add, call, calls, done_of, events_of, only, result_texts, runner_of, say
 
 from deepstrike import ConfigError, InMemorySessionLog, LocalExecutionPlane, ToolResultEvent, tool
 from deepstrike.kernel import count
