@@ -178,11 +178,11 @@ def test_given_an_extension_of_any_vendor_when_another_is_asked_then_it_is_dropp
     from deepstrike.providers.anthropic import ANTHROPIC
     from deepstrike.providers.extensions import _ELSEWHERE
     from deepstrike.providers.gemini import GEMINI
-    from deepstrike.providers.ollama import OLLAMA
+    from deepstrike.providers.ollama import LOCAL
     from deepstrike.providers.openai import OPENAI_RESPONSES
     from deepstrike.providers.tables.servers import SERVERS
 
-    profiles = (ANTHROPIC, GEMINI, OLLAMA, OPENAI_RESPONSES, *SERVERS.values())
+    profiles = (ANTHROPIC, GEMINI, LOCAL, OPENAI_RESPONSES, *SERVERS.values())
     assert {name for profile in profiles for name in profile.fields} == _ELSEWHERE
     with pytest.warns(UserWarning, match="'think' was dropped: the service of 'plain' has no such field"):
         assert admit({"think": True}, CHAT_FIELDS, PLAIN) == {}

@@ -108,3 +108,9 @@ def test_given_a_key_in_a_header_when_the_service_repeats_it_then_no_error_tells
     fault, _ = provider._faults.http(429, "application/json", body, None)
     assert type(fault) is RateLimited
     assert str(fault).startswith("HTTP 429: too many for *** (")
+
+
+@pytest.mark.parametrize("body", [b"<h>", b'{"error":{"message":"no"}}'])
+def test_given_a_key_in_the_content_type_when_the_error_shows_it_then_it_is_masked(body: bytes) -> None:
+    told, _ = Faults(Mask([KEY])).http(200, f"text/html; x={KEY}", body, None)
+    assert "text/html; x=***" in str(told)

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import msgspec
 
+from deepstrike.errors import ConfigError
 from deepstrike.stream import RetryEvent, TextDelta, ThinkingDelta
 from deepstrike.wire.message import Notice as Notice
 from deepstrike.wire.message import Usage
@@ -126,9 +127,9 @@ class LLMProvider(Protocol):
 class ModelInfo:
     """What the model table knows: window and output limit in tokens, price, what the model refuses.
 
-    `refuses` names extensions that the service answers with an error; they are dropped with a warning. `defaults` are
-    extensions sent to this model unless others are given. `traits` are words that its dialect knows; each dialect says
-    which.
+    `refuses` names extensions that the service answers with an error, or passes over; they are dropped with a warning.
+    `defaults` are extensions sent to this model unless others are given. `traits` are words that its dialect knows;
+    each dialect says which.
     """
 
     id: str
@@ -144,6 +145,7 @@ class ModelInfo:
 class Provider(ABC):
     """Base of the providers that know their model: `info` and `dialect` fill in what options leave open.
 
+    Both must be set, on the class or when it is built; one that is not raises `ConfigError` where it is asked for.
     `structured` says that `ModelRequest.output` reaches the service, also beside tools; to any other provider the form
     of an answer is given in another way.
     """
@@ -166,6 +168,16 @@ class Provider(ABC):
     def window(self, extensions: Mapping[str, object]) -> int | None:
         """The context window in tokens that these extensions ask the service for; None where they do not say."""
         return None
+
+    if not TYPE_CHECKING:  # else every wrong name would pass the type check
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Only asked for what was never set."""
+            owner = type(self).__name__
+            if name not in ("dialect", "info"):
+                raise AttributeError(f"{owner!r} object has no attribute {name!r}")
+            example = "ModelInfo('my-model')" if name == "info" else "'my-service'"
+            raise ConfigError(f"{owner} is a Provider and must set {name}, such as {name} = {example}")
 
     async def aclose(self) -> None:
         """Close what this provider opened on the running loop. It may be used again afterwards."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 EXTRA_BODY = "extra_body"
 # Sampling fields that reasoning models take only while they do not reason.
 _SAMPLING = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty", "logit_bias"})
+THINKS_UNSAMPLED = "thinks_unsampled"
+"""Trait of a model that refuses only while it thinks what steers its sampling."""
+
 _RESERVED = frozenset({"contents", "input", "messages", "model", "stream", "stream_options", "system", "tools"})
 
 
@@ -91,21 +94,29 @@ _ELSEWHERE = frozenset(CHAT_FIELDS) | {
     "chat_template_kwargs",
     "enable_search",
     "enable_thinking",
+    "format",
     "keep_alive",
     "min_p",
+    "models",
     "num_ctx",
+    "options",
     "preserve_thinking",
     "prompt_cache_options",
+    "provider",
     "reasoning_context",
     "reasoning_split",
     "reasoning_summary",
     "repeat_penalty",
     "repetition_penalty",
     "safety_settings",
+    "shift",
     "strict_tools",
+    "think",
     "thinking_budget",
     "thinking_level",
     "top_k",
+    "transforms",
+    "truncate",
 }
 
 
@@ -125,7 +136,9 @@ def admit(given: Mapping[str, object], fields: Mapping[str, Field], info: ModelI
             _check(name, value, fields)
     refused = _refused(given, info)
     for name in sorted(refused):
-        warnings.warn(f"extension {name!r} was dropped: the model {info.id!r} refuses it", UserWarning, stacklevel=3)
+        told = f"extension {name!r} was dropped: the model {info.id!r} refuses it"
+        told += " while it thinks" if name in _SAMPLING and THINKS_UNSAMPLED in info.traits else ""
+        warnings.warn(told, UserWarning, stacklevel=3)
     for name in sorted(foreign - refused):
         warnings.warn(
             f"extension {name!r} was dropped: the service of {info.id!r} has no such field", UserWarning, stacklevel=3
@@ -201,4 +214,5 @@ def _unknown(name: str, fields: Mapping[str, Field]) -> str:
 
 def _refused(given: Mapping[str, object], info: ModelInfo) -> frozenset[str]:
     refused = info.refuses.intersection(name for name, value in given.items() if value is not None)
-    return refused - _SAMPLING if given.get("reasoning_effort") == "none" else refused
+    unthinking = given.get("enable_thinking") is False and THINKS_UNSAMPLED in info.traits
+    return refused - _SAMPLING if unthinking or given.get("reasoning_effort") == "none" else refused

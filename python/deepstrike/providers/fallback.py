@@ -49,9 +49,9 @@ class FallbackProvider(Provider):
         if not providers:
             raise ConfigError("FallbackProvider needs at least one provider: FallbackProvider(first, second, …)")
         for provider in providers:
-            if not callable(getattr(provider, "stream", None)):
+            if isinstance(provider, type) or not callable(getattr(provider, "stream", None)):
                 raise ConfigError(
-                    f"FallbackProvider takes providers, which have a method stream, not {shown(provider)}"
+                    f"FallbackProvider takes providers, which are built and have a method stream, not {shown(provider)}"
                 )
         self._providers = providers
         self._memos = _Memos(len(providers) - 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -82,6 +83,7 @@ _REMEDY: dict[type[ProviderError], str] = {
     ContentFiltered: "the service's content filter refused it: rephrase the prompt",
 }
 _SHOWN = 400
+_PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
 _delay = re.compile(r"\d{1,9}(\.\d{1,9})?s").fullmatch
 
 
@@ -151,17 +153,26 @@ class Faults:
         self._own = words or Words()
 
     def http(
-        self, status: int, content_type: str, body: bytes, request_id: str | None
+        self,
+        status: int,
+        content_type: str,
+        body: bytes,
+        request_id: str | None,
+        *,
+        target: str | None = None,
+        url: str = "",
     ) -> tuple[ProviderError, float | None]:
         """The exception for an HTTP answer that is no stream, and the wait in seconds that its body asks for.
 
-        Such an answer has an error status, or 200 with something else in it.
+        Such an answer has an error status, or 200 with something else in it. `target` is where it sends us instead,
+        `url` the address that the user gave.
         """
-        found = _read(body)
+        content_type = self.mask(content_type)
+        found, hint = _read(body), _place_hint(status, target, url, self.mask)
         if found is None or not (found.message or found.code):
-            return _no_error_object(status, content_type, body, request_id, self.mask), None
+            return _no_error_object(status, content_type, body, request_id, self.mask, hint), None
         odd = "" if status >= 300 else f" with {content_type or 'no content type'}, not a stream"
-        return self._fault(found, status, f"HTTP {status}{odd}", request_id), _retry_delay(found)
+        return self._fault(found, status, f"HTTP {status}{odd}", request_id, hint), _retry_delay(found)
 
     def stream(self, payload: bytes) -> ProviderError:
         """The exception for an error object inside a stream that began well."""
@@ -174,11 +185,15 @@ class Faults:
         """The exception for an error that stands inside an answer."""
         return self._fault(found, 200, "the service reported an error inside its answer", None)
 
-    def _fault(self, found: ErrorBody, status: int, intro: str, request_id: str | None) -> ProviderError:
+    def _fault(
+        self, found: ErrorBody, status: int, intro: str, request_id: str | None, hint: str = ""
+    ) -> ProviderError:
         true_status = _status(found, status)
         kind = self._kind(found, true_status)
         message = self.mask(found.told or str(found.code or "no message"))[:_SHOWN]
-        return kind(f"{intro}: {message} ({self._remedy(found, kind)})", status=true_status, request_id=request_id)
+        return kind(
+            f"{intro}: {message} ({self._remedy(found, kind)}{hint})", status=true_status, request_id=request_id
+        )
 
     def _remedy(self, found: ErrorBody, kind: type[ProviderError]) -> str:
         words, text = _words(found), _text(found)
@@ -273,12 +288,24 @@ def _read(body: bytes) -> ErrorBody | None:
     return answer if answer.message else ErrorBody(answer.detail, answer.type, answer.code)
 
 
-def _no_error_object(status: int, content_type: str, body: bytes, request_id: str | None, mask: Mask) -> ProviderError:
-    start = mask(body[: 4 * _SHOWN].decode("utf-8", "replace"))[:_SHOWN].strip() or "(empty)"
+def _place_hint(status: int, target: str | None, url: str, mask: Mask) -> str:
+    """What is wrong with the address, where status and address tell."""
+    if 300 <= status < 400:
+        shown = mask.beginning((target or "").encode(errors="replace"), _SHOWN)
+        place = f" ({shown})" if shown else ""
+        return f"; redirects are not followed: set base_url to the final address{place}"
+    path = urlsplit(url).path
+    end = next((end for end in _PATHS if path.endswith(end)), "")
+    return f"; base_url must end before {end}, which is added to it" if status in (404, 405) and end else ""
+
+
+def _no_error_object(
+    status: int, content_type: str, body: bytes, request_id: str | None, mask: Mask, hint: str
+) -> ProviderError:
+    start = mask.beginning(body, _SHOWN).strip() or "(empty)"
     what = f"HTTP {status} with {content_type or 'no content type'}: {start}"
     if status >= 300:
         kind = _BY_STATUS.get(status) or _by_hundreds(status)
-        hint = "; redirects are not followed: set base_url to the final address" if status < 400 else ""
         return kind(f"{what} ({_REMEDY[kind]}{hint})", status=status, request_id=request_id)
     return Unreachable(
         f"{what} (no event stream: check base_url, and that no proxy or sign-in page answers in between)",

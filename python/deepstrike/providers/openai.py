@@ -12,6 +12,7 @@ import msgspec
 from deepstrike.errors import BadRequest, ConfigError
 from deepstrike.providers import access
 from deepstrike.providers.dialects.chat.dialect import ChatDialect
+from deepstrike.providers.dialects.chat.ids import AT_MOST_40
 from deepstrike.providers.dialects.responses.dialect import ResponsesDialect
 from deepstrike.providers.extensions import CHAT_FIELDS, FLAG, TABLE, TEXT, Field, merged
 from deepstrike.providers.faults import Words
@@ -83,7 +84,7 @@ OPENAI_CHAT = Profile(
     base_url="https://api.openai.com/v1",
     key_variable="OPENAI_API_KEY",
     url_variable="OPENAI_BASE_URL",
-    dialect=ChatDialect(),
+    dialect=ChatDialect(ids=AT_MOST_40),
     fields={**_BOTH, **_ONLY_RESPONSES},
     models=ROWS,
     words=Words(

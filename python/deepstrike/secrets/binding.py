@@ -6,9 +6,9 @@ import json
 import re
 import threading
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from deepstrike.errors import ConfigError
+from deepstrike.secrets.forms import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,12 +24,12 @@ _SECRET_NAME: Final = re.compile(r"key|token|secret|passw|auth|cookie|credential
 
 
 class Bound:
-    """The values bound at one moment, in every form in which JSON or a URL writes them; frozen."""
+    """The values bound at one moment, in every form in which JSON, a URL or HTML writes them; frozen."""
 
     __slots__ = ("_bytes", "_texts")
 
     def __init__(self, values: frozenset[str] = frozenset()) -> None:
-        forms = {form for value in values for form in _forms(value)}
+        forms = {form for value in values for form in written(value)}
         # The longest first, so that none is left in part.
         self._texts = tuple(sorted(forms, key=lambda form: (-len(form), form)))
         self._bytes = tuple(form.encode() for form in self._texts)
@@ -91,16 +91,6 @@ def bind_named(values: Mapping[str, str]) -> None:
 def bound() -> Bound:
     """What is bound at this moment."""
     return _bound
-
-
-def _forms(value: str) -> set[str]:
-    """As it is, as JSON writes it, as JSON within JSON writes it, and as a URL does."""
-    value = value.encode(errors="replace").decode()
-    forms = {value, quote(value, safe="")}
-    for ascii_only in (True, False):
-        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
-        forms |= {once, json.dumps(once, ensure_ascii=ascii_only)[1:-1]}
-    return forms
 
 
 def _is_json(text: str) -> bool:

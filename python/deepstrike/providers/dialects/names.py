@@ -1,4 +1,7 @@
-"""Tool names on the wire: hosts take only letters, digits, `_` and `-`, at most 64 of them."""
+"""Tool names on the wire: hosts take only letters, digits, `_` and `-`, at most 64 of them.
+
+Some (Gemini, Kimi) want a letter in front.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ if TYPE_CHECKING:
     from deepstrike.wire.message import ToolSpec
 
 _LIMIT = 64
-_fits = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
+_fits = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}").fullmatch
+_no_letter = re.compile(r"(?![a-zA-Z])").match
 _odd = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -21,7 +25,8 @@ def wire_name(name: str) -> str:
     if _fits(name):
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:10]
-    return f"{_odd.sub('_', name)[: _LIMIT - len(digest) - 1]}_{digest}"
+    legible = _odd.sub("_", f"tool_{name}" if _no_letter(name) else name)
+    return f"{legible[: _LIMIT - len(digest) - 1]}_{digest}"
 
 
 def names_back(tools: Iterable[ToolSpec]) -> dict[str, str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deepstrike.providers.faults import Faults
 
 _log = logging.getLogger("deepstrike.providers")
-_SHOWN_BYTES = 200
+_SHOWN = 200
 
 
 class Reading(ABC):
@@ -68,8 +68,9 @@ class Reading(ABC):
 
     def _pass_over(self, payload: bytes, fault: Exception, what: str) -> None:
         """Tell of a part that could not be read. What it held is lost: whoever needs it looks at `_damaged`."""
-        shown = self._faults.mask(payload[:_SHOWN_BYTES].decode("utf-8", "replace"))
-        _log.warning("passed over a part of the stream that is %s (%s): %s", what, fault, shown)
+        mask = self._faults.mask
+        shown = mask.beginning(payload, _SHOWN)
+        _log.warning("passed over a part of the stream that is %s (%s): %s", what, mask(str(fault)), shown)
 
 
 def bad_stream(lost: str) -> ProviderError:

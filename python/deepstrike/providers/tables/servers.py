@@ -15,6 +15,7 @@ from deepstrike.errors import BadRequest, ContextOverflow, Overloaded, QuotaExha
 from deepstrike.providers import access
 from deepstrike.providers.deepseek import DEEPSEEK
 from deepstrike.providers.dialects.chat.dialect import NEVER, ChatDialect, IdForm, Replay
+from deepstrike.providers.dialects.chat.ids import AT_MOST_40
 from deepstrike.providers.extensions import CHAT_FIELDS, COMPATIBLE_FIELDS, NUMBER, TABLE, WHOLE, Field, switch
 from deepstrike.providers.faults import Words
 from deepstrike.providers.kimi import KIMI
@@ -127,12 +128,14 @@ _AZURE = Profile(
     base_url="https://RESOURCE.openai.azure.com/openai/v1",
     key_variable="AZURE_OPENAI_API_KEY",
     url_variable="",
-    dialect=ChatDialect(limit_field="max_completion_tokens"),
+    dialect=ChatDialect(limit_field="max_completion_tokens", ids=AT_MOST_40),
     fields=CHAT_FIELDS,
     key_header="api-key",
     key_form="{}",
 )
-_OPENAI = replace(OPENAI_CHAT, dialect=ChatDialect(limit_field="max_completion_tokens"), fields=CHAT_FIELDS)
+_OPENAI = replace(
+    OPENAI_CHAT, dialect=ChatDialect(limit_field="max_completion_tokens", ids=AT_MOST_40), fields=CHAT_FIELDS
+)
 
 SERVERS: dict[str, Profile] = {
     "generic": GENERIC,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from deepstrike.clock import current_clock
 from deepstrike.errors import ProviderError, Truncated
 from deepstrike.providers.retry import NO_HINT, Refused, read_hint
+from deepstrike.providers.transport.beginning import begins_as_stream
 from deepstrike.providers.transport.watch import Watch
 
 if TYPE_CHECKING:
@@ -37,7 +38,11 @@ async def attempt(
     answer: Answer | None = None
     try:
         answer = await _open(endpoint, body, watch)
-        if answer.status != 200 or _is_whole(answer, content_type):
+        whole = answer.status != 200 or _is_whole(answer, content_type)
+        if whole and answer.status == 200:
+            framed, answer = await begins_as_stream(answer)
+            whole = not framed
+        if whole:
             yield _answer_in(await _document(answer), endpoint, answer, decoder)
             return
         unframed = bytearray()
@@ -123,7 +128,9 @@ def _answer_in(body: bytes, endpoint: Endpoint, answer: Answer, decoder: Decoder
         return events + decoder.end()
     headers = answer.headers
     kind = headers.get("content-type", "")
-    fault, wait = endpoint.faults.http(answer.status, kind, body, _request_id(endpoint, answer))
+    fault, wait = endpoint.faults.http(
+        answer.status, kind, body, _request_id(endpoint, answer), target=headers.get("location"), url=endpoint.base_url
+    )
     hint = NO_HINT if answer.status == 200 else read_hint(headers, current_clock().now_ms())
     raise Refused(fault, hint if wait is None or hint.wait is not None else replace(hint, wait=wait))
 
@@ -148,7 +155,7 @@ async def _document(answer: Answer) -> bytes:
 
 
 def _is_whole(answer: Answer, content_type: str) -> bool:
-    """The answer names itself a document. Any other wrong name is forgiven: the body shows what it is."""
+    """The answer names itself a document, though it may begin otherwise. Any other wrong name is forgiven anyway."""
     given = answer.headers.get("content-type", content_type).lower()
     return content_type not in given and any(kind in given for kind in _DOCUMENTS)
 

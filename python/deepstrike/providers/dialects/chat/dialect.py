@@ -46,13 +46,15 @@ class IdForm:
     """The form of a tool call's id that a service takes.
 
     `fits` is a pattern for the whole id. One that does not fit is `made` anew, of the tool's `{name}` and a `{hash}` of
-    `length` of these `signs`.
+    `length` of these `signs`. With `kept` an id goes back as it came to a server elsewhere that made it: a gateway
+    may have put something into it.
     """
 
     fits: str
     made: str
     signs: str
     length: int = 9
+    kept: bool = False
 
 
 NEVER = Replay()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepstrike.providers.dialects.base import Asked
-    from deepstrike.providers.dialects.chat.dialect import ChatDialect
+    from deepstrike.providers.dialects.chat.dialect import ChatDialect, IdForm
     from deepstrike.wire.message import Part, Turn
 
 
@@ -81,6 +81,8 @@ class _Writer:
         self._model = asked.info.id
         self._carries = Carries(dialect.images and NO_IMAGES not in asked.info.traits, dialect.files)
         self._ids: dict[str, str] = {}
+        # Whose ids go back as they came.
+        self._keeps = asked.source if dialect.ids and dialect.ids.kept and not asked.own_address else None
         self._reasoning = Reasoning(asked, dialect.replay_for(asked))
         self._left_out = 0
 
@@ -134,7 +136,8 @@ class _Writer:
         such a message."""
         self._reasoning.check(block)
         text = "".join(part.text for part in block.parts if isinstance(part, Text))
-        calls = [self._call(part) for part in block.parts if isinstance(part, CallBlock)]
+        form = None if block.dialect == self._keeps else self._dialect.ids
+        calls = [self._call(part, form) for part in block.parts if isinstance(part, CallBlock)]
         if not text and not calls:
             return None
         text = self._reasoning.opening(block) + text
@@ -142,9 +145,9 @@ class _Writer:
         called = b',"tool_calls":[%b]' % b",".join(calls) if calls else b""
         return b'{"role":"assistant","content":%b%b%b}' % (content, self._reasoning.fields(block), called)
 
-    def _call(self, call: CallBlock) -> bytes:
+    def _call(self, call: CallBlock, form: IdForm | None) -> bytes:
         name = wire_name(call.name)
-        self._ids[call.id] = wire_id(call.id, name, self._dialect.ids)
+        self._ids[call.id] = wire_id(call.id, name, form)
         return b'{"id":%b,"type":"function","function":{"name":%b,"arguments":%b}}' % (
             quote(self._ids[call.id]),
             quote(name),

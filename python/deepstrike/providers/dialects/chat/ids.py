@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
+import string
 
-if TYPE_CHECKING:
-    from deepstrike.providers.dialects.chat.dialect import IdForm
+from deepstrike.providers.dialects.chat.dialect import IdForm
+
+# OpenAI's own, also at Azure: a longer id is refused. Source: the error that the service answers with.
+AT_MOST_40 = IdForm(".{1,40}", "call_{hash}", string.digits + string.ascii_letters, length=24, kept=True)
 
 
 def wire_id(call_id: str, name: str, form: IdForm | None) -> str:

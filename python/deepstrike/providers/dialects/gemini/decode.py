@@ -106,6 +106,8 @@ class GeminiDecoder(Reading):
             self._fail(self._faults.stream(payload))
 
     def _candidate(self, candidate: Candidate, out: list[ModelEvent]) -> None:
+        if self._finish is not None:
+            return  # what stands behind the end is none of this answer
         content = candidate.content
         for part in (content.parts if content is not None else None) or ():
             self._part(part, out)
