@@ -244,8 +244,15 @@ def test_given_a_file_that_is_not_there_when_read_then_it_is_named(tmp_path: Pat
         Governance.from_file(tmp_path / "nowhere.yaml")
 
 
-_bracket = re.compile(r"(!?)(\]?[^\]]*)\](.*)", re.DOTALL)
 _members = re.compile(r"(.)-(.)|(.)", re.DOTALL)
+
+
+def bracket(rest: str) -> tuple[bool, str, str] | None:
+    """What stands behind a `[`: negated or not, the members, and the pattern behind the `]`; None if there is none."""
+    negated = rest.startswith("!")
+    body = rest[negated:]
+    close = body.find("]", 1)  # a `]` that comes first is a member
+    return (negated, body[:close], body[close + 1 :]) if close > 0 else None
 
 
 def fits(pattern: str, name: str) -> bool:
@@ -255,10 +262,10 @@ def fits(pattern: str, name: str) -> bool:
     head, rest = pattern[0], pattern[1:]
     if head == "*":
         return any(fits(rest, name[start:]) for start in range(len(name) + 1))
-    if head == "[" and (found := _bracket.fullmatch(rest)):
-        negated, inside, behind = found.groups()
+    if head == "[" and (found := bracket(rest)):
+        negated, inside, behind = found
         ranges = [(low or one, high or one) for low, high, one in _members.findall(inside)]
-        return bool(name) and any(a <= name[0] <= b for a, b in ranges) != bool(negated) and fits(behind, name[1:])
+        return bool(name) and any(a <= name[0] <= b for a, b in ranges) != negated and fits(behind, name[1:])
     return bool(name) and head in ("?", name[0]) and fits(rest, name[1:])
 
 
