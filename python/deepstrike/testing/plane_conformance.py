@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from deepstrike.execution.base import ExecutionPlane, Invocation
 from deepstrike.execution.lifetime import close
+from deepstrike.testing.trying import require_all, same, true
 from deepstrike.tools.context import ToolContext
 from deepstrike.wire.message import Err, Ok, Text, ToolResult
 
@@ -85,33 +86,12 @@ PLANE_CHECKS: list[PlaneCheck] = []
 
 async def check_plane(make: MakeSample) -> None:
     """Run every check, each on a sample of its own. Raises one `AssertionError` that lists all that failed."""
-    outcomes = [await _outcome(check, make) for check in PLANE_CHECKS]
-    failed = [outcome for outcome in outcomes if outcome is not None]
-    if failed:
-        raise AssertionError(f"{len(failed)} of {len(outcomes)} checks failed\n  " + "\n  ".join(failed))
-
-
-async def _outcome(check: PlaneCheck, make: MakeSample) -> str | None:
-    try:
-        await check.run(make)
-    except Exception as error:
-        return f"{check.name}: {error!r}"
-    return None
+    await require_all((check.name, check.run(make)) for check in PLANE_CHECKS)
 
 
 def _check(body: _Body) -> _Body:
     PLANE_CHECKS.append(PlaneCheck(body.__name__.strip("_"), body))
     return body
-
-
-def _same(found: object, wanted: object, what: str) -> None:
-    if found != wanted:
-        raise AssertionError(f"{what}: {str(found)[:500]!r} instead of {str(wanted)[:500]!r}")
-
-
-def _true(found: bool, what: str) -> None:
-    if not found:
-        raise AssertionError(what)
 
 
 class _Shown:
@@ -129,7 +109,7 @@ class _Shown:
 async def _execute(plane: ExecutionPlane, call: Call, shown: _Shown | None = None) -> ToolResult:
     """Validate and run the call, as the host does."""
     checked = plane.validate(call.name, call.args_text)
-    _true(isinstance(checked, Ok), f"{call} is not valid: {checked}")
+    true(isinstance(checked, Ok), f"{call} is not valid: {checked}")
     text = checked.text if isinstance(checked, Ok) and checked.text is not None else call.args_text
     context = ToolContext("session", "call-1", "key-1")
     return await plane.execute(Invocation(call.name, text, context, (shown or _Shown()).show))
@@ -160,22 +140,22 @@ async def _calm(before: set[asyncio.Task[object]]) -> set[asyncio.Task[object]]:
 @_check
 async def _specs_are_sorted_by_name_and_unique(sample: Sample) -> None:
     names = [spec.name for spec in sample.plane.specs()]
-    _same(names, sorted(set(names)), "names")
-    _true(sample.works.name in names, f"{sample.works.name!r} is offered")
+    same(names, sorted(set(names)), "names")
+    true(sample.works.name in names, f"{sample.works.name!r} is offered")
 
 
 @_check
 async def _specs_stay_the_same(sample: Sample) -> None:
     first = sample.plane.specs()
     await _execute(sample.plane, sample.works)
-    _same(sample.plane.specs(), first, "specs after a call")
+    same(sample.plane.specs(), first, "specs after a call")
 
 
 @_check
 async def _specs_hold_a_schema_of_an_object_and_an_effect(sample: Sample) -> None:
     for spec in sample.plane.specs():
-        _true('"object"' in spec.parameters, f"parameters of {spec.name!r} are a JSON schema of an object")
-        _true(spec.effect in ("once", "idempotent", "read"), f"effect of {spec.name!r}: {spec.effect!r}")
+        true('"object"' in spec.parameters, f"parameters of {spec.name!r} are a JSON schema of an object")
+        true(spec.effect in ("once", "idempotent", "read"), f"effect of {spec.name!r}: {spec.effect!r}")
 
 
 # ---- validation
@@ -187,36 +167,36 @@ async def _validate_never_raises(sample: Sample) -> None:
     for name in (*[spec.name for spec in sample.plane.specs()], "", "no such tool", "é\n", "x" * 100_000):
         for text in texts:
             found: object = sample.plane.validate(name, text)
-            _true(isinstance(found, Ok | Err), f"validate({name[:20]!r}, {text[:20]!r}) gave {found!r}")
+            true(isinstance(found, Ok | Err), f"validate({name[:20]!r}, {text[:20]!r}) gave {found!r}")
 
 
 @_check
 async def _a_validated_text_validates_to_itself(sample: Sample) -> None:
     checked = sample.plane.validate(*sample.works)
-    _true(isinstance(checked, Ok), f"{sample.works} is not valid: {checked}")
+    true(isinstance(checked, Ok), f"{sample.works} is not valid: {checked}")
     if isinstance(checked, Ok) and checked.text is not None:
-        _same(sample.plane.validate(sample.works.name, checked.text), Ok(), "the validated text")
+        same(sample.plane.validate(sample.works.name, checked.text), Ok(), "the validated text")
 
 
 @_check
 async def _an_unknown_tool_is_refused_and_the_error_names_what_is_there(sample: Sample) -> None:
     unknown = sample.works.name + "s"
     checked = sample.plane.validate(unknown, "{}")
-    _true(isinstance(checked, Err), f"validate of an unknown tool gave {checked!r}")
+    true(isinstance(checked, Err), f"validate of an unknown tool gave {checked!r}")
     if isinstance(checked, Err):
-        _same(checked.kind, "unknown_tool", "kind")
-        _true(sample.works.name in checked.message, f"{checked.message!r} names {sample.works.name!r}")
+        same(checked.kind, "unknown_tool", "kind")
+        true(sample.works.name in checked.message, f"{checked.message!r} names {sample.works.name!r}")
     context = ToolContext("session", "call-1", "key-1")
     result = await sample.plane.execute(Invocation(unknown, "{}", context, _Shown().show))
-    _same(result.error_kind, "unknown_tool", "kind of the result")
+    same(result.error_kind, "unknown_tool", "kind of the result")
 
 
 @_check
 async def _arguments_that_do_not_fit_are_refused(sample: Sample) -> None:
     if sample.invalid is not None:
         checked = sample.plane.validate(*sample.invalid)
-        _true(isinstance(checked, Err), f"{sample.invalid} is valid")
-        _same(checked.kind if isinstance(checked, Err) else "", "invalid_arguments", "kind")
+        true(isinstance(checked, Err), f"{sample.invalid} is valid")
+        same(checked.kind if isinstance(checked, Err) else "", "invalid_arguments", "kind")
 
 
 # ---- results
@@ -225,30 +205,30 @@ async def _arguments_that_do_not_fit_are_refused(sample: Sample) -> None:
 @_check
 async def _a_call_that_works_gives_content(sample: Sample) -> None:
     result = await _execute(sample.plane, sample.works)
-    _same(result.error_kind, "", f"kind of {_text(result)!r}")
-    _true(len(result.parts) > 0, "a result has at least one part")
+    same(result.error_kind, "", f"kind of {_text(result)!r}")
+    true(len(result.parts) > 0, "a result has at least one part")
 
 
 @_check
 async def _a_failure_is_a_result_with_a_kind_and_words(sample: Sample) -> None:
     if sample.fails is not None:
         result = await _execute(sample.plane, sample.fails)
-        _true(result.error_kind != "", "it has an error_kind")
-        _true(_text(result).strip() != "", "it says something")
-        _true("Traceback" not in _text(result), "it shows no traceback")
+        true(result.error_kind != "", "it has an error_kind")
+        true(_text(result).strip() != "", "it says something")
+        true("Traceback" not in _text(result), "it shows no traceback")
 
 
 @_check
 async def _a_call_that_takes_too_long_is_a_result_of_kind_timeout(sample: Sample) -> None:
     if sample.expires is not None:
-        _same((await _execute(sample.plane, sample.expires)).error_kind, "timeout", "kind")
+        same((await _execute(sample.plane, sample.expires)).error_kind, "timeout", "kind")
 
 
 @_check
 async def _a_long_result_is_bounded(sample: Sample) -> None:
     if sample.floods is not None:
         size = len(_text(await _execute(sample.plane, sample.floods)).encode())
-        _true(size <= MOST_BYTES, f"a result of {size} bytes, more than {MOST_BYTES}")
+        true(size <= MOST_BYTES, f"a result of {size} bytes, more than {MOST_BYTES}")
 
 
 # ---- many calls
@@ -258,8 +238,8 @@ async def _a_long_result_is_bounded(sample: Sample) -> None:
 async def _calls_run_side_by_side_and_do_not_mix(sample: Sample) -> None:
     alone = await _execute(sample.plane, sample.works)
     found = await asyncio.gather(*(_execute(sample.plane, sample.works) for _ in range(10)))
-    _same({each.error_kind for each in found}, {alone.error_kind}, "kinds")
-    _same({_text(each) for each in found}, {_text(alone)}, "results")
+    same({each.error_kind for each in found}, {alone.error_kind}, "kinds")
+    same({_text(each) for each in found}, {_text(alone)}, "results")
 
 
 @_check
@@ -268,8 +248,8 @@ async def _a_call_that_waits_does_not_keep_others_waiting(sample: Sample) -> Non
         shown = _Shown()
         waiting = asyncio.ensure_future(_execute(sample.plane, sample.hangs, shown))
         await shown.first.wait()
-        _same((await _execute(sample.plane, sample.works)).error_kind, "", "kind of the other call")
-        _true(not waiting.done(), "the first one still waits")
+        same((await _execute(sample.plane, sample.works)).error_kind, "", "kind of the other call")
+        true(not waiting.done(), "the first one still waits")
         waiting.cancel()
         await asyncio.wait({waiting})
 
@@ -289,9 +269,9 @@ async def _a_cancelled_call_leaves_nothing(sample: Sample) -> None:
         await shown.first.wait()
         waiting.cancel()
         await asyncio.wait({waiting})
-        _true(waiting.cancelled(), "CancelledError gets out")
-    _same(await _calm(before), set(), "tasks left behind")
-    _same(_descriptors(), open_before, "open descriptors")
+        true(waiting.cancelled(), "CancelledError gets out")
+    same(await _calm(before), set(), "tasks left behind")
+    same(_descriptors(), open_before, "open descriptors")
 
 
 @_check
@@ -303,8 +283,8 @@ async def _a_call_can_be_cancelled_at_its_very_start(sample: Sample) -> None:
             await asyncio.sleep(0)
         call.cancel()
         await asyncio.wait({call})
-    _same(await _calm(before), set(), "tasks left behind")
-    _same((await _execute(sample.plane, sample.works)).error_kind, "", "kind of a call after them")
+    same(await _calm(before), set(), "tasks left behind")
+    same((await _execute(sample.plane, sample.works)).error_kind, "", "kind of a call after them")
 
 
 @_check
@@ -312,8 +292,8 @@ async def _many_calls_leave_nothing(sample: Sample) -> None:
     await _execute(sample.plane, sample.works)
     before, open_before = asyncio.all_tasks(), _descriptors()
     await asyncio.gather(*(_execute(sample.plane, sample.works) for _ in range(10)))
-    _same(await _calm(before), set(), "tasks left behind")
-    _same(_descriptors(), open_before, "open descriptors")
+    same(await _calm(before), set(), "tasks left behind")
+    same(_descriptors(), open_before, "open descriptors")
 
 
 @_check
@@ -334,4 +314,4 @@ async def _closing_ends_calls_that_wait(sample: Sample) -> None:
     done, _ = await asyncio.wait({waiting}, timeout=5)
     waiting.cancel()
     await asyncio.wait({waiting})
-    _true(bool(done), "the call ends when the plane is closed")
+    true(bool(done), "the call ends when the plane is closed")

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING
 from deepstrike.testing.provider_conformance import answers, faults, refusals, secrets, stopping
 from deepstrike.testing.provider_conformance.protocol import PROTOCOL_CHECKS, MakePlain, ProtocolCheck
 from deepstrike.testing.provider_conformance.trial import MakeProvider, ProviderCheck, Service
+from deepstrike.testing.trying import require_all
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
-
     from deepstrike.testing.renderers import Renderer
 
 PROVIDER_CHECKS: list[ProviderCheck] = [
@@ -49,23 +48,9 @@ __all__ = [
 
 async def check_provider(make: MakeProvider, renderer: Renderer) -> None:
     """Run every check, each on a provider of its own. Raises one `AssertionError` that lists all that failed."""
-    _require_none([await _outcome(check.name, check.run(make, renderer)) for check in PROVIDER_CHECKS])
+    await require_all((check.name, check.run(make, renderer)) for check in PROVIDER_CHECKS)
 
 
 async def check_protocol(make: MakePlain) -> None:
     """Run every check of the protocol. Raises one `AssertionError` that lists all that failed."""
-    _require_none([await _outcome(check.name, check.run(make)) for check in PROTOCOL_CHECKS])
-
-
-async def _outcome(name: str, attempt: Awaitable[None]) -> str | None:
-    try:
-        await attempt
-    except Exception as error:
-        return f"{name}: {error!r}"
-    return None
-
-
-def _require_none(outcomes: Sequence[str | None]) -> None:
-    failed = [outcome for outcome in outcomes if outcome is not None]
-    if failed:
-        raise AssertionError(f"{len(failed)} of {len(outcomes)} checks failed\n  " + "\n  ".join(failed))
+    await require_all((check.name, check.run(make)) for check in PROTOCOL_CHECKS)

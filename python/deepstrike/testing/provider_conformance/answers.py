@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from deepstrike.providers.base import LLMProvider, Provider, ToolCall
 from deepstrike.testing.provider_conformance.hearing import Heard, hear, said, told
-from deepstrike.testing.provider_conformance.trial import same
 from deepstrike.testing.renderers.base import Spoken
+from deepstrike.testing.trying import same
 from deepstrike.wire.message import Usage
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from deepstrike.providers.transport.base import Timeouts
 from deepstrike.testing.provider_conformance.answers import ANSWERS
 from deepstrike.testing.provider_conformance.hearing import Heard, hear, said, told
-from deepstrike.testing.provider_conformance.trial import SOON, same
+from deepstrike.testing.provider_conformance.trial import SOON
 from deepstrike.testing.renderers.base import Spoken
+from deepstrike.testing.trying import same
 
 if TYPE_CHECKING:
     from deepstrike.testing.provider_conformance.trial import Bench, Body

@@ -11,7 +11,7 @@ import msgspec
 
 from deepstrike.providers.base import Finish, LLMProvider, ModelRequest, Provider, ToolCall
 from deepstrike.testing.provider_conformance.hearing import Heard, hear, leave, request
-from deepstrike.testing.provider_conformance.trial import same
+from deepstrike.testing.trying import same
 from deepstrike.wire.message import AssistantBlock, Text, UserBlock
 
 MakePlain = Callable[[], LLMProvider]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepstrike.testing.provider_conformance.hearing import hear, said
-from deepstrike.testing.provider_conformance.trial import LATE, SOON, same
+from deepstrike.testing.provider_conformance.trial import LATE, SOON
+from deepstrike.testing.trying import same
 
 if TYPE_CHECKING:
     from deepstrike.testing.provider_conformance.trial import Bench, Body

@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deepstrike.testing.provider_conformance.hearing import hear
-from deepstrike.testing.provider_conformance.trial import KEY, SOON, same
+from deepstrike.testing.provider_conformance.trial import KEY, SOON
 from deepstrike.testing.renderers.base import Spoken
 from deepstrike.testing.server import Raw
+from deepstrike.testing.trying import same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from deepstrike.stream import TextDelta
 from deepstrike.testing.provider_conformance.hearing import hear, leave, request, said
-from deepstrike.testing.provider_conformance.trial import same
 from deepstrike.testing.renderers.base import Spoken
+from deepstrike.testing.trying import same
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -111,9 +111,3 @@ class ProviderCheck:
     async def run(self, make: MakeProvider, renderer: Renderer) -> None:
         """Run the check on providers from `make`. Raises `AssertionError` with what was found instead."""
         await self._body(Bench(make, renderer))
-
-
-def same(found: object, wanted: object, what: str) -> None:
-    """Raises `AssertionError` unless both are equal."""
-    if found != wanted:
-        raise AssertionError(f"{what}: {found!r} instead of {wanted!r}")

@@ -1,0 +1,87 @@
+"""Many writers at once, and writers that are cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from deepstrike.errors import SessionBusy, StaleWriter
+from deepstrike.testing.log_conformance.checks import run_in_threads
+from deepstrike.testing.trying import same
+
+if TYPE_CHECKING:
+    from deepstrike.sessions.base import SessionLog
+    from deepstrike.testing.log_conformance.checks import Checked
+
+
+async def the_losers_of_a_race_get_stale_writer(log: SessionLog) -> None:
+    owner = await log.acquire("s")
+    results = await asyncio.gather(
+        *(log.append("s", [f"{writer}".encode()] * 3, 0, owner=owner) for writer in range(8)), return_exceptions=True
+    )
+    same([result for result in results if isinstance(result, int)], [2], "one winner")
+    same(sum(isinstance(result, StaleWriter) for result in results), 7, "losers")
+    records = await log.read("s")
+    same((len(records), len(set(records))), (3, 1), "the winner's batch alone")
+
+
+async def threads_with_loops_of_their_own_never_mix_batches(log: SessionLog) -> None:
+    owner = await log.acquire("s")
+
+    async def write(name: int) -> None:
+        turn = refused = 0
+        while turn < 25:
+            batch = [f"{name}.{turn}.{part}".encode() for part in range(3)]
+            try:
+                await log.append("s", batch, await log.latest_seq("s") + 1, owner=owner)
+                turn += 1
+            except StaleWriter:  # another batch came first, and there are 7 × 25 of others
+                refused += 1
+                same(refused <= 175, True, f"writer {name} is refused only when another batch was written")
+
+    await asyncio.to_thread(run_in_threads, [write(name) for name in range(8)])
+    records = await log.read("s")
+    batches = [records[first : first + 3] for first in range(0, len(records), 3)]
+    wanted = [[f"{name}.{turn}.{part}".encode() for part in range(3)] for name in range(8) for turn in range(25)]
+    same(sorted(batches), sorted(wanted), "whole batches, each once")
+    for name in range(8):
+        mine = [batch for batch in batches if batch[0].startswith(b"%d." % name)]
+        same(mine, [batch for batch in wanted if batch[0].startswith(b"%d." % name)], f"the order of writer {name}")
+
+
+async def one_thread_of_many_becomes_the_owner(log: SessionLog) -> None:
+    tokens: list[str] = []
+
+    async def claim() -> None:
+        try:
+            tokens.append(await log.acquire("s"))
+        except SessionBusy:
+            return
+
+    await asyncio.to_thread(run_in_threads, [claim() for _ in range(8)])
+    same(len(tokens), 1, "owners")
+
+
+async def a_cancelled_append_leaves_its_batch_whole_or_absent(log: SessionLog) -> None:
+    owner = await log.acquire("s")
+    written: list[bytes] = []
+    for steps in range(12):
+        batch = [b"%d.%d" % (steps, part) for part in range(5)]
+        task = asyncio.ensure_future(log.append("s", batch, len(written), owner=owner))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        found = await log.read("s")
+        same(found in (written, written + batch), True, f"whole or absent, cancelled after {steps} steps")
+        written = found
+    same(await log.append("s", [b"end"], len(written), owner=owner), len(written), "append after them")
+    same(await log.read("s"), [*written, b"end"], "read at the end")
+
+
+CHECKS: tuple[Checked, ...] = (
+    the_losers_of_a_race_get_stale_writer,
+    threads_with_loops_of_their_own_never_mix_batches,
+    one_thread_of_many_becomes_the_owner,
+    a_cancelled_append_leaves_its_batch_whole_or_absent,
+)
