@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use super::pattern::fits;
 use super::{Call, StageVerdict, View, Windows};
 use crate::Millis;
-use crate::wire::policy::{Action, Mode, Permissions, Policy};
+use crate::wire::policy::{Action, Mode, Permission, Permissions, Policy};
 
 /// Deny goes before ask before allow, over everything that fits. A tool that only reads what the run itself holds needs
 /// a rule against it to be refused.
@@ -58,7 +58,7 @@ fn strongest(policy: &Policy, call: &Call<'_>) -> Option<Said> {
         reason: rule.reason.clone(),
     });
     let by_permission =
-        policy.permissions.iter().filter(|_| !call.own).map(|permissions| by_permissions(permissions, call));
+        policy.permissions.iter().filter(|_| !call.own).filter_map(|permissions| by_permissions(permissions, call));
     // Of equal words the first one counts.
     by_rule.chain(by_permission).reduce(
         |best, said| {
@@ -67,31 +67,47 @@ fn strongest(policy: &Policy, call: &Call<'_>) -> Option<Said> {
     )
 }
 
-/// A tool named `fs.read` is the action `read` of `fs`; a name without a dot is a tool whose action is `call`.
-fn by_permissions(permissions: &Permissions, call: &Call<'_>) -> Said {
+/// A tool named `fs.read` is the action `read` of `fs`; a name without a dot is a tool whose action is `call`. A mode that
+/// merely lets pass what was not revoked says nothing: the policy's default still holds.
+fn by_permissions(permissions: &Permissions, call: &Call<'_>) -> Option<Said> {
     let (tool, action) = call.name.rsplit_once('.').unwrap_or((call.name, "call"));
     let (word, matched) = permit(permissions, tool, action);
+    if matched.is_none() && word == Action::Allow {
+        return None;
+    }
     let entry = matched.and_then(|at| permissions.entries.get(at));
     let rule = entry.map_or_else(
         || permissions.mode.as_str().to_string(),
         |entry| format!("{} {}.{}", entry.verdict.as_str(), entry.tool, entry.action),
     );
-    Said { action: word, rule, reason: entry.map_or_else(String::new, |entry| entry.note.clone()) }
+    Some(Said { action: word, rule, reason: entry.map_or_else(String::new, |entry| entry.note.clone()) })
 }
 
-/// What a permission manager says of an action, and the number of the entry that fits best: the one with fewer
-/// wildcards, the tool's first, among equals the last one given.
+/// What a permission manager says of an action, and the number of the entry that decides.
+///
+/// A revocation holds until a later grant that is as narrow as it, in the tool and in the action, lifts it. Among grants
+/// the one with fewer wildcards decides, the tool's first, among equals the last one given.
 #[must_use]
 pub fn permit(permissions: &Permissions, tool: &str, action: &str) -> (Action, Option<usize>) {
     let entries = permissions.entries.iter().enumerate();
     let fitting = entries.filter(|(_, entry)| is(&entry.tool, tool) && is(&entry.action, action));
-    let best = fitting.max_by_key(|(_, entry)| (entry.tool != "*", entry.action != "*"));
-    let word = match (permissions.mode, best) {
+    let is_grant = |entry: &Permission| entry.verdict != Action::Deny;
+    let revoked = fitting.clone().filter(|(_, entry)| !is_grant(entry)).filter(|(at, revocation)| {
+        let later = fitting.clone().filter(|(other, entry)| other > at && is_grant(entry));
+        !later.into_iter().any(|(_, grant)| is_as_narrow(grant, revocation))
+    });
+    let granted = fitting.clone().filter(|(_, entry)| is_grant(entry));
+    let decisive = revoked.last().or_else(|| granted.max_by_key(|(_, entry)| (entry.tool != "*", entry.action != "*")));
+    let word = match (permissions.mode, decisive) {
         (Mode::Plan, _) | (Mode::Default, None) => Action::Deny,
         (Mode::Auto, None) => Action::Allow,
         (Mode::Default | Mode::Auto, Some((_, entry))) => entry.verdict,
     };
-    (word, best.map(|(at, _)| at))
+    (word, decisive.map(|(at, _)| at))
+}
+
+fn is_as_narrow(entry: &Permission, other: &Permission) -> bool {
+    (entry.tool != "*" || other.tool == "*") && (entry.action != "*" || other.action == "*")
 }
 
 fn is(pattern: &str, name: &str) -> bool {

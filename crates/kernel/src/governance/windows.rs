@@ -22,7 +22,8 @@ pub struct Name {
 /// The glob of a rate limit and its length.
 type Key = (String, u64);
 
-/// Rate windows. A window counts from when its limit was set.
+/// Rate windows. A window counts from when its limit was set, or from when the first limit of the same glob was: one that
+/// is changed begins with what the ones before it know.
 #[derive(Debug, Default)]
 pub struct Windows {
     windows: BTreeMap<Key, Window>,
@@ -32,10 +33,10 @@ pub struct Windows {
 impl Windows {
     /// Counts for these limits from now on, and no longer for others.
     pub fn set(&mut self, rates: &[Rate]) {
-        let wanted: Vec<Key> = rates.iter().map(key).collect();
-        self.windows.retain(|key, _| wanted.contains(key));
-        for key in wanted {
-            self.windows.entry(key).or_default();
+        let before = core::mem::take(&mut self.windows);
+        for key in rates.iter().map(key) {
+            let window = before.get(&key).cloned().unwrap_or_else(|| known(&before, &key.0));
+            self.windows.insert(key, window);
         }
     }
 
@@ -102,8 +103,19 @@ impl Windows {
     }
 }
 
+/// The calls that windows of a glob have counted.
+fn known(windows: &BTreeMap<Key, Window>, glob: &str) -> Window {
+    let mut all = Window::default();
+    for (_, window) in windows.iter().filter(|(key, _)| key.0 == glob) {
+        for (at, name) in &window.calls {
+            all.put(*name, *at);
+        }
+    }
+    all
+}
+
 /// The calls that count by one limit, in the order of their times; each stands there once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Window {
     calls: BTreeSet<(i64, Name)>,
     times: BTreeMap<Name, i64>,

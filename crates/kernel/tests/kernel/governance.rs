@@ -1,6 +1,6 @@
 //! The shipped stages, before real calls.
 
-use deepstrike_kernel::governance::{Call, Name, STAGES, Schemas, Stage, StageVerdict, View, Windows};
+use deepstrike_kernel::governance::{Call, Name, STAGES, Schemas, Stage, StageVerdict, View, Windows, permit};
 use deepstrike_kernel::wire::event::{Event, Trail, Verdict};
 use deepstrike_kernel::wire::input::{Input, Interrupt, Resume, SetPolicy};
 use deepstrike_kernel::wire::policy::{Action, Constraint, Mode, Permission, Permissions, Policy, Rate, Rule};
@@ -79,6 +79,63 @@ fn a_permission_manager_has_to_agree() {
     assert_eq!(fates(with(Mode::Auto, vec![grant(Action::Deny)]), &tools), ["permission by deny put.call", "run"]);
     assert_eq!(fates(with(Mode::Plan, vec![grant(Action::Allow)]), &["put"]), ["permission by allow put.call"]);
     assert_eq!(fates(with(Mode::Default, vec![grant(Action::Ask)]), &["put"]), ["ask by permission: ask put.call"]);
+}
+
+#[test]
+fn a_mode_that_lets_pass_what_was_not_revoked_does_not_lift_the_default() {
+    let with = |default: Action, entries: Vec<Permission>| {
+        move |policy: &mut Policy| {
+            policy.default = default;
+            policy.permissions = vec![Permissions { mode: Mode::Auto, entries }];
+        }
+    };
+    let grant = Permission { tool: "put".into(), action: "call".into(), verdict: Action::Allow, note: String::new() };
+    assert_eq!(fates(with(Action::Allow, vec![]), &["put"]), ["run"]);
+    assert_eq!(fates(with(Action::Deny, vec![]), &["put"]), ["permission by default"]);
+    assert_eq!(fates(with(Action::Ask, vec![]), &["put"]), ["ask by permission: default"]);
+    assert_eq!(fates(with(Action::Deny, vec![grant]), &["put", "look"]), ["run", "permission by default"]);
+}
+
+#[test]
+fn a_revocation_holds_until_a_later_grant_that_is_as_narrow_lifts_it() {
+    let entry = |text: &str| {
+        let mut words = text.split(' ');
+        let mut word = || words.next().unwrap_or_default().to_string();
+        let verdict = if word() == "grant" { Action::Allow } else { Action::Deny };
+        Permission { verdict, tool: word(), action: word(), note: String::new() }
+    };
+    let says = |mode: Mode, entries: &[&str]| {
+        permit(&Permissions { mode, entries: entries.iter().map(|text| entry(text)).collect() }, "fs", "delete").0
+    };
+    let cases: &[(&[&str], Action)] = &[
+        (&["grant fs *", "revoke * *"], Action::Deny),
+        (&["grant fs *", "revoke * delete"], Action::Deny),
+        (&["grant fs delete", "revoke fs *"], Action::Deny),
+        (&["revoke fs *", "grant fs delete"], Action::Allow),
+        (&["revoke fs delete", "grant fs *"], Action::Deny),
+        (&["revoke * delete", "grant fs *"], Action::Deny),
+        (&["revoke * *", "grant fs *"], Action::Allow),
+        (&["revoke fs delete", "grant * *", "grant fs delete"], Action::Allow),
+    ];
+    for mode in [Mode::Default, Mode::Auto] {
+        for (entries, wanted) in cases {
+            assert_eq!(says(mode, entries), *wanted, "{mode:?} {entries:?}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_that_is_changed_begins_with_what_the_one_before_it_knows() {
+    let rate = |calls: u64, ms: u64| Rate { pattern: "p*".into(), max_calls: calls, window_ms: ms };
+    let name = |index: u64| Name { session: 1, reply: 1, index };
+    let mut windows = Windows::default();
+    windows.set(&[rate(3, 60_000)]);
+    windows.take("put", &name(0), 1_000);
+    windows.take("put", &name(1), 50_000);
+    windows.set(&[rate(1, 30_000), rate(9, 60_000)]);
+    assert_eq!(windows.wait(&rate(1, 30_000), &name(2), 51_000), Some(Some(29_000)));
+    assert_eq!(windows.wait(&rate(9, 60_000), &name(2), 51_000), None);
+    assert_eq!(windows.wait(&rate(2, 60_000), &name(2), 51_000), Some(Some(10_000)));
 }
 
 struct NoSecrets;
