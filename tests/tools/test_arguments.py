@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import AfterValidator, BaseModel, BeforeValidator, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 from toolcalls import CONTEXT, called, text_of
 
 from deepstrike.tools.decorator import tool
@@ -188,7 +188,7 @@ def test_given_text_that_is_a_date_when_checked_then_it_may_stand() -> None:
     @tool
     def f(day: date, mode: Literal["a"] = "a") -> None: ...
 
-    assert f.check('{"day":"2026-11-30"}') == Ok()
+    assert f.check('{"day":"2026-11-30","mode":"a"}') == Ok()
     assert f.check('{"day":"30.11."}') == refused(
         "day: should be a valid date or datetime, input is too short, not '30.11.'"
     )
@@ -280,6 +280,53 @@ def test_given_any_text_when_checked_then_nothing_raises_and_validated_text_vali
     else:
         assert (checked.kind, bool(checked.message)) == ("invalid_arguments", True)
         checked.message.encode()
+
+
+class Named(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+    amount: Annotated[float, Field(alias="amt")] = 5.0
+    note: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("given_text", "validated"),
+    [
+        ('{"to":"a"}', '{"to":"a","amount":1000.0,"tags":["x"]}'),
+        ('{"to":"a","amount":7}', '{"to":"a","amount":7,"tags":["x"]}'),
+        ('{"amount":7, "to":"a", "tags":[]}', None),
+        ('{"to":"a","amount":"7"}', '{"to":"a","amount":7.0,"tags":["x"]}'),
+        ('{"to":"a","note":null}', '{"to":"a","note":null,"amount":1000.0,"tags":["x"]}'),
+    ],
+)
+def test_given_arguments_that_are_left_out_when_checked_then_the_text_shows_what_the_function_gets(
+    given_text: str, validated: str | None
+) -> None:
+    made: Any = Field(default_factory=lambda: ["x"])
+
+    @tool
+    def pay(to: str, amount: float = 1000.0, note: str | None = None, tags: list[str] = made) -> None: ...
+
+    assert pay.check(given_text) == Ok(validated)
+
+
+def test_given_another_name_of_a_field_when_checked_then_the_text_has_the_name_of_the_schema() -> None:
+    @tool
+    def order(what: Named) -> None: ...
+
+    assert order.check('{"what":{"amount":500}}') == Ok('{"what":{"amt":500.0}}')
+    assert order.check('{"what":{"amt":500}}') == Ok()
+    assert order.check('{"what":{}}') == Ok('{"what":{"amt":5.0}}')
+
+
+def test_given_a_default_without_a_json_form_when_checked_then_the_others_are_shown() -> None:
+    sentinel: Any = object()
+    hidden = SecretStr("hush")
+
+    @tool
+    def seek(word: str, where: str = sentinel, limit: int = 3, key: SecretStr = hidden) -> None: ...
+
+    for _ in range(2):
+        assert seek.check('{"word":"a"}') == Ok('{"word":"a","limit":3}')
 
 
 @settings(max_examples=60, deadline=None)

@@ -13,7 +13,7 @@ from deepstrike.tools.documents import Unreadable, read_document, write_document
 from deepstrike.wire.message import Err, Ok
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -29,28 +29,33 @@ _LOOSE_COLON: Final = re.compile(r"\s:")
 class SignatureArguments:
     """Strict first, so that an exact match is never reinterpreted; lax second (`"3"` → 3, `"false"` → False).
 
-    A string where a container is due is parsed as JSON. The validated text shows the values that the function gets;
-    where a type's JSON form does not give the same value back (secrets), it is the model's own text.
+    A string where a container is due is parsed as JSON. The validated text shows the values that the function gets,
+    with the defaults of what was left out (but for None) and every name as the schema has it, so that whoever judges or
+    approves a call sees all of it. Where a type's JSON form does not give the same value back (secrets), it is the
+    model's own text.
     """
 
-    __slots__ = ("_compiled", "_flat", "_validate", "schema")
+    __slots__ = ("_compiled", "_flat", "_unfit", "_validate", "schema")
 
     def __init__(self, compiled: Compiled) -> None:
         self.schema = compiled.text
         self._compiled = compiled
         self._flat = compiled.flat
+        # Parameters whose default has no JSON form that gives it back.
+        self._unfit: set[str] = set()
         self._validate = compiled.validator.validate_json
 
     def check(self, text: str) -> Validated:
         if self._flat:
             try:
-                if _each_key_once(text, len(self._validate(text, strict=True))):
+                values = self._validate(text, strict=True)
+                if _each_key_once(text, len(values)) and not self._left_out(values):
                     return UNCHANGED
             except ValueError:
                 pass  # the thorough way finds out what is wrong, or what to coerce
         try:
             read = read_arguments(text)
-            validated = self._validated(read)
+            validated = self._unpacked(read, _UNPACKING_ROUNDS)
         except InvalidArguments as refused:
             return Err(INVALID, str(refused))
         except Exception as error:  # a validator of the user's own
@@ -71,14 +76,13 @@ class SignatureArguments:
                 values[name] = make()
         return values
 
-    def _validated(self, read: Read) -> str:
-        if not self._compiled.changing and self._fits(read.text):
-            return read.text
-        return self._unpacked(read, _UNPACKING_ROUNDS)
+    def _left_out(self, values: Mapping[str, object]) -> list[str]:
+        defaults = self._compiled.defaults
+        return [name for name in defaults if name not in values and name not in self._unfit]
 
     def _unpacked(self, read: Read, rounds: int) -> str:
         try:
-            return self._as_text(self._lenient(read.text), read)
+            return self._completed(self._lenient(read.text), read)
         except ValidationError as error:
             refused = error
         found = refused.errors(include_url=False, include_context=False)
@@ -86,30 +90,56 @@ class SignatureArguments:
             raise InvalidArguments(self._complaint(refused, read.document)) from refused
         return self._unpacked(Read(read.document, write_document(read.document)), rounds - 1)
 
+    def _lenient(self, text: str) -> dict[str, object]:
+        values: dict[str, object]
+        try:
+            values = self._validate(text, strict=True)
+        except ValidationError:
+            values = self._validate(text)
+        return values
+
+    def _completed(self, values: dict[str, object], read: Read) -> str:
+        """The values as JSON with the defaults of what was left out, as far as that gives the same values back."""
+        given = {name: made for name in self._left_out(values) if (made := self._compiled.defaults[name]()) is not None}
+        text = self._as_text({**values, **given}, read)
+        if text is not None or not given:
+            return read.text if text is None else text
+        fitting = dict(values)
+        for name, value in given.items():
+            if self._as_text({**fitting, name: value}, read) is None:
+                self._unfit.add(name)
+            else:
+                fitting[name] = value
+        return self._as_text(fitting, read) or read.text
+
+    def _as_text(self, values: dict[str, object], read: Read) -> str | None:
+        """The values as JSON, None if that does not give the same values back."""
+        try:
+            document = self._document(values, read)
+            if document == read.document:
+                return read.text
+            text = write_document(document)
+            return text if self._lenient(text) == values else None
+        except Exception:  # a type without a JSON form, or a serializer of the user's own
+            return None
+
+    def _document(self, values: dict[str, object], read: Read) -> Json:
+        """The values as they are written; what fits as the model wrote it stays so, and only gets what is left out."""
+        dumped = self._compiled.serializer.to_json(
+            values, by_alias=True, exclude_none=True, round_trip=True, warnings=False
+        )
+        document = read_document(dumped.decode())
+        if not isinstance(document, dict):
+            raise TypeError("a serializer made no object of the arguments")
+        is_clear = not self._compiled.changing and self._fits(read.text)
+        return _merged(document, read.document) if is_clear else _with_nulls(document, read.document)
+
     def _fits(self, text: str) -> bool:
         try:
             self._validate(text, strict=True)
         except ValidationError:
             return False
         return True
-
-    def _lenient(self, text: str) -> object:
-        try:
-            return self._validate(text, strict=True)
-        except ValidationError:
-            return self._validate(text)
-
-    def _as_text(self, values: object, read: Read) -> str:
-        """The values as JSON, if that gives the same values back; else the text that was read."""
-        try:
-            dumped = self._compiled.serializer.to_json(
-                values, by_alias=True, exclude_unset=True, round_trip=True, warnings=False
-            ).decode()
-            if read_document(dumped) == read.document or self._lenient(dumped) != values:
-                return read.text
-        except Exception:  # a type without a JSON form, or a serializer of the user's own
-            return read.text
-        return dumped
 
     def _complaint(self, error: ValidationError, document: Json) -> str:
         found: dict[str, list[str]] = {}
@@ -119,6 +149,22 @@ class SignatureArguments:
             if reason not in reasons:
                 reasons.append(reason)
         return listed([f"{place}: {' or '.join(reasons)}" if place else reasons[0] for place, reasons in found.items()])
+
+
+def _merged(whole: Json, own: Json) -> Json:
+    """`whole`, with the model's own writing of every value that it gave under the same name, and in its order."""
+    if isinstance(whole, dict) and isinstance(own, dict):
+        whole = _with_nulls(whole, own)
+        kept = {name: _merged(whole[name], value) for name, value in own.items() if name in whole}
+        return {**kept, **{name: value for name, value in whole.items() if name not in kept}}
+    if isinstance(whole, list) and isinstance(own, list) and len(whole) == len(own):
+        return [_merged(value, given) for value, given in zip(whole, own, strict=True)]
+    return own
+
+
+def _with_nulls(whole: dict[str, Json], own: dict[str, Json]) -> dict[str, Json]:
+    """`whole`, with each null that the model gave."""
+    return {**whole, **{name: None for name, value in own.items() if value is None and name not in whole}}
 
 
 def _each_key_once(text: str, keys: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Optional
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -43,7 +44,8 @@ class Compiled:
     """A signature made checkable.
 
     `flat` says that only scalars and lists of them occur, whose JSON every reader reads alike; `changing` that a
-    validator may turn a value that is valid already into another one; `fill` makes the defaults given as `Field(…)`.
+    validator may turn a value that is valid already into another one. `defaults` makes the values of parameters that
+    are left out; `fill` are those of them that the function does not know by itself, as they are given as `Field(…)`.
     """
 
     text: str
@@ -51,6 +53,7 @@ class Compiled:
     serializer: SchemaSerializer
     flat: bool
     changing: bool
+    defaults: Mapping[str, Callable[[], object]]
     fill: Mapping[str, Callable[[], object]]
 
 
@@ -58,10 +61,13 @@ def compile_schema(name: str, parameters: Sequence[Parameter], described: Mappin
     """Build schema and validator. Raises `ConfigError` naming the parameter whose type has no JSON form."""
     fields: dict[str, object] = {}
     fill: dict[str, Callable[[], object]] = {}
+    defaults: dict[str, Callable[[], object]] = {}
     for each in parameters:
         fields[each.name], default = _field(each, described.get(each.name))
         if default is not None:
-            fill[each.name] = default
+            fill[each.name] = defaults[each.name] = default
+        elif not isinstance(each.default, FieldInfo) and each.default is not None and each.default is not NO_DEFAULT:
+            defaults[each.name] = partial(_itself, each.default)
     adapter = _adapter(name, fields)
     types = frozenset(_node_types(adapter.core_schema))
     return Compiled(
@@ -70,6 +76,7 @@ def compile_schema(name: str, parameters: Sequence[Parameter], described: Mappin
         serializer=adapter.serializer,
         flat=types <= _FLAT_TYPES,
         changing=not types.isdisjoint(_CHANGING_TYPES),
+        defaults=defaults,
         fill=fill,
     )
 
@@ -120,6 +127,10 @@ def _field(parameter: Parameter, described: str | None) -> tuple[object, Callabl
     if text is not None:
         annotation = Annotated[annotation, Field(description=text)]
     return (annotation if required else NotRequired[annotation]), make
+
+
+def _itself(value: object) -> object:
+    return value
 
 
 def _default_maker(info: FieldInfo) -> Callable[[], object] | None:
