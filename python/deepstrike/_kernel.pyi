@@ -62,10 +62,13 @@ class Judge:
         """By a policy as JSON. Raises `ValueError` for one that is not valid."""
     def set(self, policy: bytes) -> None:
         """Another policy from here on; the windows of limits that stay go on counting. Raises `ValueError`."""
-    def evaluate(self, name: str, args: str, now: int, *, consume: bool, own: bool = False) -> bytes:
+    def evaluate(
+        self, name: str, args: str, now: int, *, consume: bool, own: bool = False, approved: bool = False
+    ) -> bytes:
         """What all stages say of a call at `now` (milliseconds since the epoch): JSON with `verdict` and `trail`.
 
         `consume` counts an allowed call in the rate windows. `own` is for tools that only read what a run itself holds.
+        `approved` says that a person has allowed the call, so that a question is no obstacle.
         """
 
 @final

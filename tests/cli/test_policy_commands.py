@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import deepstrike
-from deepstrike import Governance, LocalExecutionPlane, RuntimeOptions, RuntimeRunner, ScriptedProvider, tool
+from deepstrike import Approve, Governance, LocalExecutionPlane, RuntimeOptions, RuntimeRunner, ScriptedProvider, tool
+from deepstrike.cli import exits
 from deepstrike.providers.base import Finish, ToolCall
 from deepstrike.providers.scripted import Reply
 from deepstrike.sessions.sqlite import SqliteSessionLog
@@ -134,3 +135,85 @@ def test_given_a_right_policy_when_checked_then_it_is_counted(place: Path) -> No
     done = policy(place, "check", "good.yaml")
     assert (done.returncode, done.stdout) == (0, "good.yaml: default deny, 2 rules, 1 blocks\n")
     assert json.loads(policy(place, "check", "good.yaml", "--json").stdout)["blocked"] == ["rm_rf"]
+
+
+def test_given_no_sessions_when_a_policy_is_tested_then_nothing_passes_for_a_success(place: Path) -> None:
+    (place / "new.yaml").write_text("default: deny\n")
+    (place / "empty").mkdir()
+    done = policy(place, "test", "new.yaml", "--sessions", "empty")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there are no sessions at 'empty', so nothing was tested" in done.stderr
+
+
+def test_given_a_rule_that_a_stronger_one_covers_when_tested_then_it_is_named(place: Path) -> None:
+    (place / "new.yaml").write_text(
+        "rules:\n  - allow: [remove, look]\n  - deny: 'rem*'\npermissions:\n  mode: auto\n"
+        "  grant: [{tool: fs, action: read}]\n  revoke: [{tool: look, action: call}]\n"
+    )
+    done = policy(place, "test", "new.yaml", "--sessions", "kept.db")
+    assert done.stdout.splitlines()[-2:] == [
+        "dead rule, it fits none of them: grant fs.read",
+        "overruled rule, a stronger one fits all that it fits: allow remove",
+    ]
+
+
+def test_given_approved_calls_when_tested_by_the_policy_that_asked_then_nothing_changes(tmp_path: Path) -> None:
+    log = SqliteSessionLog(tmp_path / "kept.db")
+    text = "rules:\n  - ask: remove\nrate_limits:\n  - {tool: remove, max_calls: 1, window_ms: 60000}\n"
+    (tmp_path / "same.yaml").write_text(text)
+    (tmp_path / "strict.yaml").write_text(
+        text + "constraints:\n  - tool: remove\n    schema: {properties: {path: {not: {pattern: ^/etc}}}}\n"
+    )
+    options = RuntimeOptions(
+        provider=ScriptedProvider(
+            [
+                [ToolCall("a", "remove", '{"path": "a"}'), Finish("tool_calls")],
+                [ToolCall("b", "remove", '{"path": "b"}'), Finish("tool_calls")],
+                "Done.",
+            ]
+        ),
+        session_log=log,
+        execution_plane=LocalExecutionPlane().register(remove, look),
+        governance=Governance.from_file(tmp_path / "same.yaml"),
+        on_permission_request=lambda _: Approve({"path": "/etc"}),
+    )
+    RuntimeRunner(options).run_sync("go", session_id="asked")
+
+    assert policy(tmp_path, "test", "same.yaml", "--sessions", "kept.db").stdout.splitlines() == [
+        "2 recorded calls in 1 sessions",
+        "nothing changes",
+    ]
+    assert policy(tmp_path, "test", "strict.yaml", "--sessions", "kept.db").stdout.splitlines()[1:] == [
+        'newly blocked: 1 by constraint, constraint remove {"properties":{"path":{"not":{"pattern":"^/etc"}}}}: the '
+        'arguments are not allowed: /path: {"pattern":"^/etc"} is not allowed for "/etc"',
+        '  for example remove {"path":"/etc"} (session asked, record 4, then allowed)',
+        'newly asked about: 1 by permission, ask remove: a person has to allow "remove"',
+        '  for example remove {"path": "b"} (session asked, record 8, then over a rate limit)',
+    ]
+
+
+def cli(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Any command, with the demo model and the tools of this place."""
+    variables = {**os.environ, "PYTHONPATH": f"{Path(deepstrike.__file__).parents[1]}:{place}"}
+    command = [sys.executable, "-m", "deepstrike.cli", *arguments]
+    return subprocess.run(command, cwd=place, env=variables, capture_output=True, text=True, timeout=60)
+
+
+def test_given_a_session_begun_under_a_policy_when_resumed_without_one_then_nothing_is_done(tmp_path: Path) -> None:
+    (tmp_path / "ask.yaml").write_text("default: ask\n")
+    (tmp_path / "block.yaml").write_text("default: ask\nblock: [add]\n")
+    (tmp_path / "mytools.py").write_text("def add(x: int, y: int) -> int:\n    return x + y\n")
+    common = ("--model", "demo", "--tools", "mytools:add", "--log", "kept.db")
+    begun = cli(tmp_path, "run", "What is 17 + 28?", "--session", "s", "--policy", "ask.yaml", *common)
+    assert begun.returncode == exits.BY_STATUS["suspended"], begun.stderr
+    assert "--policy ask.yaml" in begun.stderr
+    before = (tmp_path / "kept.db").read_bytes()
+
+    refused = cli(tmp_path, "resume", "s", "--answer", "2=true", *common)
+    assert (refused.returncode, "no --policy is given; nothing was recorded" in refused.stderr) == (2, True)
+    assert (tmp_path / "kept.db").read_bytes() == before
+
+    blocked = cli(tmp_path, "resume", "s", "--answer", "2=true", "--policy", "block.yaml", "--json", *common)
+    kinds = [json.loads(line) for line in blocked.stdout.splitlines()]
+    assert kinds, blocked.stderr
+    assert [event["stage"] for event in kinds if event["type"] == "tool_denied"] == ["veto"]

@@ -87,6 +87,7 @@ def test_given_constraints_when_evaluated_then_arguments_are_judged_by_them() ->
 
 def test_given_arguments_that_are_no_object_when_evaluated_then_the_audit_denies_them() -> None:
     found = Governance().evaluate("pay", "[1]")
+    assert Governance().evaluate("pay", "{bad") == Governance().evaluate("pay", '{"a":1} trailing') == found
     assert (found.kind, found.stage, found.rule) == ("deny", "audit", "error")
 
 
@@ -227,6 +228,18 @@ def test_given_a_policy_file_when_read_then_it_is_the_policy_made_by_hand(tmp_pa
         ("default: [allow\n", "policy.yaml:2: not YAML"),
         ("permissions: {mode: yolo}\n", "policy.yaml:1: unknown word 'yolo'"),
         ("a: &a [*a]\n", "policy.yaml:1: "),
+        ("rules:\n  - deny: []\n", "policy.yaml:2: the list is empty"),
+        ("constraints:\n  - tool: x\n    require: []\n", "policy.yaml:3: the list is empty"),
+        ("default: allow\n# \0\n", "policy.yaml:2: not YAML: character 0x0"),
+        (
+            "constraints:\n  - tool: x\n    schema: {propertes: {a: {type: string}}}\n",
+            "policy.yaml:3: unknown word 'propertes' in the schema; did you mean 'properties'?",
+        ),
+        (
+            "constraints:\n  - tool: x\n    schema: {anyOf: [{properties: {a: {patern: b}}}]}\n",
+            "policy.yaml:3: unknown word 'patern' in the schema; did you mean 'pattern'?",
+        ),
+        ("constraints:\n  - tool: x\n    schema: {properties: {a: {format: email}}}\n", "`format` is not checked"),
     ],
 )
 def test_given_a_wrong_policy_file_when_read_then_the_error_names_the_line(
@@ -237,6 +250,48 @@ def test_given_a_wrong_policy_file_when_read_then_the_error_names_the_line(
     with pytest.raises(ConfigError) as caught:
         Governance.from_file(file)
     assert said in caught.value.message
+
+
+def test_given_a_file_that_is_not_utf_8_when_read_then_the_error_names_the_line(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_bytes(b"default: allow\n# caf\xe9\n")
+    with pytest.raises(ConfigError, match=r"policy\.yaml:2: not UTF-8: byte 0xe9"):
+        Governance.from_file(tmp_path / "policy.yaml")
+
+
+def test_given_schema_words_of_ones_own_and_names_like_words_when_added_then_they_are_taken() -> None:
+    schema = {"x-owner": "ann", "properties": {"format": {"type": "string"}, "patern": {"enum": ["a"]}}}
+    governance = Governance().add_constraint("send", schema)
+    assert governance.evaluate("send", {"patern": "b"}).kind == "deny"
+
+
+def test_given_two_windows_of_one_glob_when_calls_come_then_both_hold() -> None:
+    governance = Governance().set_rate_limit("s*", 2, 1_000).set_rate_limit("s*", 3, 60_000)
+    kinds = [governance.evaluate("see", now_ms=now, consume=True).kind for now in (1_000, 1_001, 1_002, 2_500, 5_000)]
+    assert kinds == ["allow", "allow", "rate_limited", "allow", "rate_limited"]
+
+
+def test_given_a_tighter_limit_when_set_then_it_begins_with_what_was_counted() -> None:
+    governance = Governance().set_rate_limit("see", 3, 60_000)
+    assert [governance.evaluate("see", now_ms=now, consume=True).kind for now in (1_000, 2_000)] == ["allow"] * 2
+    governance.set_rate_limit("see", 2, 30_000)
+    assert governance.evaluate("see", now_ms=3_000).kind == "rate_limited"
+    assert governance.evaluate("see", now_ms=31_500).kind == "allow"
+
+
+def test_given_a_manager_in_auto_when_the_default_denies_or_asks_then_it_still_does() -> None:
+    manager = PermissionManager(PermissionMode.AUTO).grant("fs", "read")
+    kinds = [
+        [Governance(default).use(manager).evaluate(tool).kind for tool in ("rm", "fs.read")]
+        for default in ("allow", "deny", "ask")
+    ]
+    assert kinds == [["allow", "allow"], ["deny", "allow"], ["ask", "allow"]]
+
+
+def test_given_everything_revoked_when_evaluated_then_no_older_grant_lets_pass() -> None:
+    manager = PermissionManager(PermissionMode.AUTO).grant("fs", "*").revoke("*", "*", note="stop")
+    stopped = Permission("*", "*", False, note="stop")
+    assert manager.evaluate("fs", "delete") == PermissionDecision(False, "stop", False, stopped)
+    assert manager.grant("fs", "*").evaluate("fs", "delete").allowed is True
 
 
 def test_given_a_file_that_is_not_there_when_read_then_it_is_named(tmp_path: Path) -> None:

@@ -27,6 +27,14 @@ struct Seat {
     asked: u64,
 }
 
+/// A call that is asked about outside a run.
+struct About<'a> {
+    name: &'a str,
+    args: &'a str,
+    own: bool,
+    approved: bool,
+}
+
 /// What a judgement says.
 #[derive(Serialize)]
 struct Judgement {
@@ -55,7 +63,7 @@ impl Judge {
     }
 
     /// The verdict on a call, and its trail.
-    #[pyo3(signature = (name, args, now, *, consume, own = false))]
+    #[pyo3(signature = (name, args, now, *, consume, own = false, approved = false))]
     fn evaluate(
         &self,
         py: Python<'_>,
@@ -64,8 +72,10 @@ impl Judge {
         now: i64,
         consume: bool,
         own: bool,
+        approved: bool,
     ) -> PyResult<Vec<u8>> {
-        sized(py, args.len(), || self.lent(|seat| seat.evaluate(name, args, now, consume, own)))
+        let about = About { name, args, own, approved };
+        sized(py, args.len(), || self.lent(|seat| seat.evaluate(&about, now, consume)))
     }
 }
 
@@ -82,12 +92,13 @@ impl Judge {
 }
 
 impl Seat {
-    fn evaluate(&mut self, name: &str, args: &str, now: i64, consume: bool, own: bool) -> Vec<u8> {
+    fn evaluate(&mut self, about: &About<'_>, now: i64, consume: bool) -> Vec<u8> {
         self.asked = self.asked.saturating_add(1);
         let view = View { policy: &self.policy, turns: 0, schemas: &Compiled };
         // No session has a reply of this number: each question outside a run is a call of its own.
         let at = Name { session: 0, reply: u64::MAX, index: self.asked };
-        let call = Call { at, id: "", name, args, approved: false, own };
+        let About { name, args, own, approved } = *about;
+        let call = Call { at, id: "", name, args, approved, own };
         let (verdict, trail) = judge(STAGES, &view, &call, &mut self.windows, Millis(now));
         if consume {
             self.windows.keep();

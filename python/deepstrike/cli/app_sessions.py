@@ -114,14 +114,24 @@ def replay(session: str, log_path: str | None, as_json: bool) -> None:
     help="Answer an open request; may be repeated.",
 )
 @click.option("--without-tools", is_flag=True, help="Let open calls fail whose tool no --tools gives.")
+@click.option("--without-policy", is_flag=True, help="Go on without a policy where the session had one.")
 @given.setup
 @given.as_json
-def resume(setup: given.Setup, session: str, answers: tuple[str, ...], without_tools: bool, as_json: bool) -> None:
+def resume(
+    setup: given.Setup,
+    session: str,
+    answers: tuple[str, ...],
+    without_tools: bool,
+    without_policy: bool,
+    as_json: bool,
+) -> None:
     """Go on with the last goal of SESSION: crashed, interrupted, limited or waiting for answers.
 
-    Nothing that finished is done again. Give the same --tools as before: without the tool of an open call nothing is
-    done. A VALUE is JSON; what is no JSON is taken as a text. Of a completed session the recorded answer is printed.
+    Nothing that finished is done again. Give the same --tools as before, and --policy where there was one: without the
+    tool of an open call, or without a policy for a session that had one, nothing is done. A VALUE is JSON; what is no
+    JSON is taken as a text. Of a completed session the recorded answer is printed.
     """
-    from deepstrike.cli.commands import resume_session
+    from deepstrike.cli.commands import Without, resume_session
 
-    end(lambda: resume_session(setup, session, answers, as_json=as_json, without_tools=without_tools))
+    without = Without(tools=without_tools, policy=without_policy)
+    end(lambda: resume_session(setup, session, answers, as_json=as_json, without=without))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from deepstrike.cli import exits
@@ -13,11 +14,12 @@ from deepstrike.cli.hint import options_of
 from deepstrike.cli.load import plane_of
 from deepstrike.cli.probe import local_servers
 from deepstrike.cli.pursue import Loop, pursue
-from deepstrike.cli.reopening import require_tools, standing_of
+from deepstrike.cli.reopening import require_policy, require_tools, standing_of
 from deepstrike.cli.safe import visible
 from deepstrike.cli.show import show_for
 from deepstrike.cli.signals import leave_without_waiting
 from deepstrike.errors import ConfigError
+from deepstrike.governance.file import read_policy
 from deepstrike.options import RuntimeOptions
 from deepstrike.runner import RuntimeRunner
 from deepstrike.sessions.places import open_log
@@ -46,20 +48,31 @@ def run_goal(setup: Setup, goal: str, session_id: str | None, *, as_json: bool) 
     return _ended(loop, exits.BY_STATUS[done.status])
 
 
+@dataclass(frozen=True, slots=True)
+class Without:
+    """What a session may go on without, although it had it."""
+
+    tools: bool = False
+    policy: bool = False
+
+
 def resume_session(
-    setup: Setup, session_id: str, answers: Sequence[str], *, as_json: bool, without_tools: bool = False
+    setup: Setup, session_id: str, answers: Sequence[str], *, as_json: bool, without: Without | None = None
 ) -> int:
     """Go on with a session's last goal; the exit code is that of its status.
 
     Of a completed one the recorded answer is shown. A call that is open and whose tool is not given is refused before
-    anything is recorded, unless `without_tools`.
+    anything is recorded, and so is a session that had a policy and gets none, unless `without` says so.
     """
+    without = without or Without()
     given = _answers(answers)
     log = open_log(setup.log_path)
     plane = plane_of(setup.tools)
     with Loop() as loop:
         standing = loop.run(standing_of(log, session_id, setup.log_path))
-        if not without_tools:
+        if not without.policy:
+            require_policy(standing, session_id, setup.policy_path)
+        if not without.tools:
             require_tools(standing, session_id, {spec.name for spec in plane.specs()})
         at_rest = standing.completed or (standing.waiting and not given)
         runner = _runner(setup, log, plane, quiet=at_rest)
@@ -148,6 +161,7 @@ def _runner(setup: Setup, log: SessionLog | None, plane: LocalExecutionPlane, *,
         provider=choice.provider(),
         session_log=log,
         execution_plane=plane,
+        governance=None if setup.policy_path is None else read_policy(setup.policy_path),
         system_prompt=setup.system,
         max_turns=setup.max_turns,
         timeout_ms=None if setup.timeout is None else max(1, round(setup.timeout * 1000)),

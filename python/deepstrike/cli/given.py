@@ -58,6 +58,7 @@ class Setup:
     max_turns: int
     timeout: float | None
     log_path: str | None
+    policy_path: str | None = None
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
@@ -89,6 +90,7 @@ _SETUP = (
         help="Model calls for each goal.",
     ),
     click.option("--timeout", type=Seconds(), metavar="SECONDS", help="Time for each goal."),
+    click.option("--policy", "policy_path", metavar="FILE", help="A YAML file that says what tools may do."),
     log_path,
 )
 
@@ -104,10 +106,11 @@ def setup(command: Callable[..., None]) -> Callable[..., None]:
         system: str,
         max_turns: int,
         timeout: float | None,
+        policy_path: str | None,
         log_path: str | None,
         **rest: object,
     ) -> None:
-        command(Setup(model, base_url, tools, system, max_turns, timeout, log_path), **rest)
+        command(Setup(model, base_url, tools, system, max_turns, timeout, log_path, policy_path), **rest)
 
     decorated: Callable[..., None] = collected
     for option in reversed(_SETUP):

@@ -59,9 +59,12 @@ def backtest_policy(path: str, log_path: str | None, *, as_json: bool) -> int:
     if not place.exists():
         raise ConfigError(f"there are no sessions at {str(place)!r}: --sessions names a folder or a SQLite file")
     try:
-        found = backtest(governance, with_log(log_path, _all_records))
+        recorded = with_log(log_path, _all_records)
+        found = backtest(governance, recorded)
     except (SessionError, OSError, msgspec.MsgspecError) as error:
         raise ConfigError(f"the sessions at {str(place)!r} cannot be read: {error}") from error
+    if not recorded:
+        raise ConfigError(f"there are no sessions at {str(place)!r}, so nothing was tested: is it the right place?")
     _write([json_line(asdict(found))] if as_json else _told(found))
     return CHANGES if found.changes else 0
 
@@ -78,6 +81,8 @@ def _told(found: Backtest) -> Iterator[str]:
         yield "nothing changes"
     for rule in found.dead:
         yield f"dead rule, it fits none of them: {one_line(rule)}"
+    for rule in found.overruled:
+        yield f"overruled rule, a stronger one fits all that it fits: {one_line(rule)}"
 
 
 def _change(change: Change) -> Iterator[str]:

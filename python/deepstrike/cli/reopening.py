@@ -10,6 +10,7 @@ from deepstrike.errors import ConfigError
 from deepstrike.host.requests import open_requests
 from deepstrike.replay.story import story_of
 from deepstrike.wire.message import Text
+from deepstrike.wire.policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,13 +24,14 @@ class Standing:
     """How the last goal stands.
 
     `completed`, `waiting`: it has ended well, it waits for answers. `answer` is what the model said last. `open_tools`
-    are the tools that the goal had and whose calls have no result yet.
+    are the tools that the goal had and whose calls have no result yet. `governed`: it had a policy.
     """
 
     completed: bool
     waiting: bool
     answer: str
     open_tools: tuple[str, ...]
+    governed: bool = False
 
 
 async def standing_of(log: Log, session_id: str, path: str | None) -> Standing:
@@ -46,6 +48,7 @@ async def standing_of(log: Log, session_id: str, path: str | None) -> Standing:
         waiting=bool(open_requests(kernel.pending())),
         answer=_answer(goals[-1]),
         open_tools=() if completed else _open_tools(goals[-1]),
+        governed=not completed and goals[-1].started.config.policy != Policy(),
     )
 
 
@@ -56,6 +59,15 @@ def require_tools(standing: Standing, session_id: str, offered: Collection[str])
         raise ConfigError(
             f"session {session_id!r} has an open call of {', '.join(missing)}, which no --tools gives; nothing was "
             "recorded. Give the same --tools MODULE:NAME as before, or --without-tools to let such calls fail"
+        )
+
+
+def require_policy(standing: Standing, session_id: str, policy: str | None) -> None:
+    """Raises `ConfigError` where the goal had a policy and goes on without one: every call would be allowed."""
+    if standing.governed and policy is None:
+        raise ConfigError(
+            f"session {session_id!r} was begun under a policy, and no --policy is given; nothing was recorded. Give "
+            "--policy FILE, or --without-policy to let every call run"
         )
 
 

@@ -7,14 +7,17 @@ over all sessions, so that rate limits see what they would have seen.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from deepstrike.governance.unused import dead, overruled
 from deepstrike.governance.verdict import GovernanceVerdict, Kind, read_verdict
-from deepstrike.kernel import Judge, decode_record, glob
-from deepstrike.wire.event import Allow, Ask, Judged, Replied
+from deepstrike.kernel import Judge, decode_record
+from deepstrike.wire.event import Allow, Answered, Ask, Judged, Replied
+from deepstrike.wire.input import Approve
 from deepstrike.wire.message import Ok, RecordedCall
 
 if TYPE_CHECKING:
@@ -22,17 +25,21 @@ if TYPE_CHECKING:
 
     from deepstrike.governance.policy import Governance
     from deepstrike.wire.event import CallRef, Verdict
-    from deepstrike.wire.policy import Policy
+    from deepstrike.wire.message import Validated
 
 ChangeKind: TypeAlias = Literal["newly_blocked", "newly_allowed", "newly_asked"]
 _BLOCKED = ("deny", "rate_limited")
-_TOLD = (b'"type":"judged"', b'"type":"replied"')
+_TOLD = (b'"type":"judged"', b'"type":"replied"', b'"type":"answered"')
 _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
-    """A call as it was judged then: `seq` is the record of its first judgement, `at` its time in milliseconds."""
+    """A judgement of a call: `seq` is its record, `at` its time in milliseconds, `arguments` what was judged.
+
+    A call that a person approved is judged twice, the second time `approved` and by the arguments that they gave.
+    `call` is the seq of its reply and its place among the calls there.
+    """
 
     session_id: str
     seq: int
@@ -40,6 +47,8 @@ class JudgedCall:
     tool: str
     arguments: str
     was: Kind
+    approved: bool = False
+    call: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +63,62 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """What a policy changes for recorded calls; `dead` are its rules that fit none of them."""
+    """What a policy changes for recorded calls.
+
+    `dead` are its rules that fit none of them, `overruled` those that fit some and never decide: a stronger rule fits
+    all of the same tools.
+    """
 
     calls: int
     sessions: int
     changes: tuple[Change, ...]
     dead: tuple[str, ...]
+    overruled: tuple[str, ...] = ()
 
 
 def backtest(governance: Governance, sessions: Mapping[str, Iterable[bytes]]) -> Backtest:
     """Judge the calls of recorded sessions (id → records) by a policy. The policy's own rate windows are not touched.
 
-    Raises what reading a record raises.
+    A question that was answered, or that nobody had asked then, counts as approved for the limits behind it. Raises
+    what reading a record raises.
     """
     policy = governance.policy()
     judge = Judge(_encode(policy))
-    calls = [call for name, records in sessions.items() for call in judged_calls(name, records)]
+    judged = [call for name, records in sessions.items() for call in judged_calls(name, records)]
+    changed: set[tuple[str, tuple[int, int]]] = set()
     found: dict[tuple[ChangeKind, str, str], list[tuple[JudgedCall, GovernanceVerdict]]] = {}
-    for call in sorted(calls, key=attrgetter("at", "session_id", "seq")):
-        now = read_verdict(judge.evaluate(call.tool, call.arguments, call.at, consume=True))
+    for call in sorted(judged, key=attrgetter("at", "session_id", "seq")):
+        name = (call.session_id, call.call)
+        if name in changed:
+            continue
+        now = _again(judge, call)
         kind = _change(call.was, now.kind)
         if kind is not None:
+            changed.add(name)
             found.setdefault((kind, now.stage, now.rule), []).append((call, now))
-    return Backtest(len(calls), len(sessions), tuple(map(_summed, found.items())), _dead(policy, calls))
+    calls = {(call.session_id, call.call) for call in judged}
+    tools = {call.tool for call in judged}
+    changes = tuple(map(_summed, found.items()))
+    return Backtest(len(calls), len(sessions), changes, tuple(dead(policy, tools)), tuple(overruled(policy, tools)))
+
+
+def _again(judge: Judge, call: JudgedCall) -> GovernanceVerdict:
+    """The verdict of today; a call that ran then and would be asked about now counts as one that was approved."""
+    ask = partial(judge.evaluate, call.tool, call.arguments, call.at, consume=True)
+    now = read_verdict(ask(approved=call.approved))
+    if now.kind == "ask" and call.was == "allow":
+        ask(approved=True)
+    return now
 
 
 def judged_calls(session_id: str, records: Iterable[bytes]) -> list[JudgedCall]:
-    """The calls of a session that governance has judged, each once, by the arguments of its first judgement."""
+    """The calls of a session that governance has judged: each once, and once more where a person approved it.
+
+    Of judgements that were repeated because the policy had changed, or after a crash, the last one counts.
+    """
     named: dict[tuple[int, int], RecordedCall] = {}
-    judged: dict[tuple[int, int], JudgedCall] = {}
+    approved: dict[tuple[int, int], str] = {}
+    judged: dict[tuple[tuple[int, int], bool], JudgedCall] = {}
     for line in records:
         if not any(tag in line for tag in _TOLD):
             continue
@@ -91,10 +127,13 @@ def judged_calls(session_id: str, records: Iterable[bytes]) -> list[JudgedCall]:
         if isinstance(event, Replied):
             calls = (part for part in event.parts if isinstance(part, RecordedCall))
             named.update(((record.seq, index), call) for index, call in enumerate(calls))
-        elif isinstance(event, Judged) and (name := _name(event.call)) in named and name not in judged:
-            call = named[name]
-            judged[name] = JudgedCall(
-                session_id, record.seq, record.at, call.name, _arguments(call), _was(event.verdict)
+        elif isinstance(event, Answered) and isinstance(event.answer, Approve) and _name(event.call) in named:
+            approved[_name(event.call)] = _arguments(named[_name(event.call)], event.answer.arguments)
+        elif isinstance(event, Judged) and (name := _name(event.call)) in named:
+            call, is_approved = named[name], name in approved
+            arguments = approved[name] if is_approved else _arguments(call)
+            judged[name, is_approved] = JudgedCall(
+                session_id, record.seq, record.at, call.name, arguments, _was(event.verdict), is_approved, name
             )
     return list(judged.values())
 
@@ -103,9 +142,12 @@ def _name(call: CallRef) -> tuple[int, int]:
     return call.reply, call.index
 
 
-def _arguments(call: RecordedCall) -> str:
-    valid = call.validated
-    text = valid.text if isinstance(valid, Ok) and valid.text is not None else call.args_text
+def _arguments(call: RecordedCall, given: Validated | None = None) -> str:
+    """What was judged: the model's arguments, or those that came with the approval."""
+    own, valid = call.args_text, call.validated
+    text = valid.text if isinstance(valid, Ok) and valid.text is not None else own
+    if isinstance(given, Ok) and given.text is not None:
+        text = given.text
     return text if text.strip() not in ("", "null") else "{}"
 
 
@@ -133,14 +175,3 @@ def _summed(
     (kind, _, _), calls = entry
     example, verdict = min(calls, key=lambda pair: len(pair[0].arguments))
     return Change(kind, verdict, len(calls), example)
-
-
-def _dead(policy: Policy, calls: Iterable[JudgedCall]) -> tuple[str, ...]:
-    tools = {call.tool for call in calls}
-    rules = [
-        *((rule.pattern, f"{rule.action} {rule.pattern}") for rule in policy.rules),
-        *((pattern, f"block {pattern}") for pattern in policy.blocked),
-        *((rate.pattern, f"rate limit {rate.pattern}") for rate in policy.rates),
-        *((constraint.pattern, f"constraint {constraint.pattern}") for constraint in policy.constraints),
-    ]
-    return tuple(said for pattern, said in rules if not any(glob(pattern, tool) for tool in tools))

@@ -34,13 +34,22 @@ def read_policy(path: str | PathLike[str]) -> Governance:
         raise ConfigError(f"the policy {str(file)!r} is longer than {_LARGEST} bytes")
     try:
         root = yaml.compose(data.decode("utf-8-sig"), yaml.SafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}:{_line(data, error.start)}: not UTF-8: byte {data[error.start]:#04x}") from None
+    except yaml.reader.ReaderError as error:
+        place = len(data.decode("utf-8-sig")[: error.position].encode())
+        raise ConfigError(f"{file}:{_line(data, place)}: not YAML: character {error.character:#04x}") from None
+    except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""
         raise ConfigError(f"{file}{line}: not YAML: {getattr(error, 'problem', None) or error}") from None
     if root is None:
         raise ConfigError(f"{file}: the policy is empty; write at least `default: allow`, `deny` or `ask`")
     return _Reader(file).read(root)
+
+
+def _line(data: bytes, place: int) -> int:
+    return data.count(b"\n", 0, place) + 1
 
 
 class _Reader:
@@ -76,7 +85,7 @@ class _Reader:
                 node, "a rule is one of `allow: GLOB`, `deny: GLOB`, `ask: GLOB`, with `reason: TEXT` if you like"
             )
         reason = self._text(fields["reason"]) if "reason" in fields else ""
-        for pattern in self._items(fields[actions[0]]):
+        for pattern in self._some(fields[actions[0]]):
             governance.add_permission_rule(self._text(pattern), actions[0], reason=reason)
 
     def _rate(self, governance: Governance, node: yaml.Node) -> None:
@@ -90,7 +99,7 @@ class _Reader:
         tool = self._text(fields["tool"])
         if len(fields) == 1:
             self._fail(node, "a constraint needs `require`, `values`, `range` or `schema`")
-        for item in self._items(fields.get("require")):
+        for item in self._some(fields.get("require")):
             governance.require_param(tool, self._text(item))
         for name, values in self._fields(fields.get("values")).items():
             governance.allow_param_values(tool, name, [self._value(value) for value in self._items(values)])
@@ -153,6 +162,13 @@ class _Reader:
             if name not in fields:
                 self._fail(node, f"{name!r} is missing")
         return fields
+
+    def _some(self, node: yaml.Node | None) -> Iterator[yaml.Node]:
+        """The items of a list that must hold something: an empty one would say nothing."""
+        items = list(self._items(node))
+        if node is not None and not items:
+            self._fail(node, "the list is empty: name something, or leave it out")
+        return iter(items)
 
     def _items(self, node: yaml.Node | None) -> Iterator[yaml.Node]:
         """The items of a list; one value alone is a list of one."""

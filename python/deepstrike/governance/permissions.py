@@ -52,10 +52,11 @@ class PermissionDecision:
 class PermissionManager:
     """Grants and revocations of actions on tools.
 
-    Of those that fit an action, the one with fewer wildcards decides (the tool's first), among equals the last one
-    given. `Governance.use(manager)` makes it part of the permission stage: a tool named `fs.read` is then the action
-    `read` of the tool `fs`, a name without a dot is a tool whose action is `call`. Safe to use from several threads;
-    changes bite at the next call.
+    A revocation that fits an action denies it, until a later grant that is as narrow as it (in the tool and in the
+    action) lifts it: `revoke("*", "*")` stops everything. Among grants the one with fewer wildcards decides (the tool's
+    first), among equals the last one given. `Governance.use(manager)` makes it part of the permission stage: a tool
+    named `fs.read` is then the action `read` of the tool `fs`, a name without a dot is a tool whose action is `call`.
+    Safe to use from several threads; changes bite at the next call.
     """
 
     def __init__(self, mode: PermissionMode = PermissionMode.DEFAULT) -> None:

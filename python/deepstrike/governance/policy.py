@@ -12,6 +12,7 @@ import msgspec
 from deepstrike.clock import current_clock
 from deepstrike.errors import ConfigError
 from deepstrike.governance.permissions import PermissionManager
+from deepstrike.governance.schemas import require_known_words
 from deepstrike.governance.verdict import GovernanceVerdict, read_verdict
 from deepstrike.kernel import Judge, validate
 from deepstrike.text import well_formed
@@ -67,13 +68,14 @@ class Governance:
     def set_rate_limit(self, pattern: str, max_calls: int, window_ms: int) -> Governance:
         """At most `max_calls` calls of all tools that the glob fits, together, in any `window_ms` milliseconds.
 
-        The window slides and is exact; it counts from now on, and refused calls do not count. A second limit for the
-        same glob replaces the first.
+        The window slides and is exact; it counts from now on, and refused calls do not count. A glob may have limits of
+        several windows, all of which hold; a second limit of the same glob and window replaces the first. One of
+        another window begins with the calls that the glob's limits have counted so far.
         """
         rate = Rate(_glob(pattern), _count("max_calls", max_calls, 0), _count("window_ms", window_ms, 1))
 
         def change(own: Policy) -> Policy:
-            others = (one for one in own.rates if one.pattern != rate.pattern)
+            others = (one for one in own.rates if (one.pattern, one.window_ms) != (rate.pattern, rate.window_ms))
             return msgspec.structs.replace(own, rates=(*others, rate))
 
         return self._change(change)
@@ -110,7 +112,11 @@ class Governance:
         return self._change(lambda own: msgspec.structs.replace(own, constraints=(*own.constraints, constraint)))
 
     def use(self, manager: PermissionManager) -> Governance:
-        """Let a `PermissionManager` take part in the permission stage: what it denies is denied."""
+        """Let a `PermissionManager` take part in the permission stage: what it denies is denied.
+
+        A grant counts as an `allow` rule; that the mode AUTO lets pass what is not revoked does not, so the default of
+        this object still holds.
+        """
         if not isinstance(manager, PermissionManager):
             raise ConfigError(f"use takes a PermissionManager, not {type(manager).__name__}")
         with self._lock:
@@ -132,8 +138,8 @@ class Governance:
         """
         if not isinstance(tool, str):
             raise ConfigError(f"tool must be a tool's name, not {type(tool).__name__}")
-        text = arguments if isinstance(arguments, str) else _json("arguments", arguments or {})
-        now = current_clock().now_ms() if now_ms is None else now_ms
+        text = _whole(arguments) if isinstance(arguments, str) else _json("arguments", arguments or {})
+        now = current_clock().now_ms() if now_ms is None else _count("now_ms", now_ms, 0)
         self.policy()
         return read_verdict(self._judge.evaluate(well_formed(tool), well_formed(text), now, consume=consume))
 
@@ -207,6 +213,18 @@ def _schema(schema: object) -> str:
         validate(text, "{}")
     except ValueError as error:
         raise ConfigError(f"the constraint cannot be used: {error}") from None
+    require_known_words(msgspec.json.decode(text))
+    return text
+
+
+def _whole(text: str) -> str:
+    """The text, nothing where it is no JSON: the kernel, to which only what was validated comes, looks no further than
+    to see an object begin.
+    """
+    try:
+        msgspec.json.decode(well_formed(text))
+    except msgspec.DecodeError:
+        return ""
     return text
 
 
