@@ -15,7 +15,7 @@ PAGES = [
     page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if "```python" in page.read_text()
 ]
 EVERYDAY = {
-    "approval.py": "suspended [('pay', {'euros': 50, 'to': 'Ann'})]\nThe answer is Ann got 50 euros, by the tool pay.\n",
+    "approval.py": "suspended [('pay', {'euros': 50, 'to': 'Ann'})]\nThe answer is Ann got 50 euros",
     "hello_tool.py": "The answer is 45, by the tool add.\n",
     "mcp_server.py": "The answer is 45, by the tool add.\n",
     "resume.py": "The answer is order 4711 is on its way, by the tool ship.\n",
