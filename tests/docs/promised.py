@@ -168,7 +168,7 @@ SNIPPETS: Mapping[str, Snippet] = {
     "working memory": Snippet(
         "from deepstrike import WorkingMemory",
         "mem.clear()",
-        'from deepstrike import WorkingMemory\nmem = WorkingMemory()\nmem.set("step", 1)\nmem.get("step")\nmem.clear()\n',
+        'import deepstrike\nmem = deepstrike.WorkingMemory()\nmem.set("step", 1)\nmem.get("step")\nmem.clear()\n',
         lambda names: names["mem"].get("step") is None,  # type: ignore[attr-defined]
         needs=("WorkingMemory",),
     ),
