@@ -134,7 +134,7 @@ class Agent:
         deps: object = None,
     ) -> Run:
         """Pursue `goal` and stream what happens; see `RuntimeRunner.run_streaming`."""
-        runner = self.runner(session_id)
+        runner = self.runner_of(session_id)
         return runner.run_streaming(goal, session_id=session_id, criteria=criteria, extensions=extensions, deps=deps)
 
     run = run_streaming
@@ -179,7 +179,7 @@ class Agent:
         deps: object = None,
     ) -> Run:
         """Go on with a session's last goal from its log, with answers to what it asked; see `RuntimeRunner.resume`."""
-        return self.runner(session_id).resume(session_id, answers=answers, extensions=extensions, deps=deps)
+        return self.runner_of(session_id).resume(session_id, answers=answers, extensions=extensions, deps=deps)
 
     def resume_sync(
         self,
@@ -194,18 +194,22 @@ class Agent:
 
     async def pending(self, session_id: str) -> tuple[PendingRequest, ...]:
         """The open requests of a session, the oldest first, read from its log; see `RuntimeRunner.pending`."""
-        return await self.runner(session_id).pending(session_id)
+        return await self.runner_of(session_id).pending(session_id)
 
     def interrupt(self, session_id: str | None = None) -> None:
         """Stop the run of this session, or every run of this agent, promptly; status `user_abort`. From any thread."""
         for runner in self._runners():
             runner.interrupt(session_id)
 
-    def runner(self, session_id: str | None = None) -> RuntimeRunner:
-        """The runner that serves this session: for what the short form leaves out, and for harnesses.
+    @property
+    def runner(self) -> RuntimeRunner:
+        """The runner of runs without a session id: for harnesses, and for what the short form leaves out."""
+        return self.runner_of(None)
 
-        One of the durable sessions, made when it is first needed, or one of those in memory, which also serves runs
-        without an id. Raises `ConfigError` where no folder for durable sessions can be found.
+    def runner_of(self, session_id: str | None) -> RuntimeRunner:
+        """The runner that serves this session: that of those in memory, or that of the durable ones.
+
+        The latter is made when it is first needed. Raises `ConfigError` where no folder for it can be found.
         """
         in_memory = session_id is None or session_id in self._memory
         if in_memory and self._options.session_log is None:

@@ -200,6 +200,7 @@ def test_given_no_session_id_when_goals_run_then_nothing_is_written_and_the_sess
     second = agent.run_sync("What do I like?", session_id=first.session_id)
 
     assert second.session_id == first.session_id
+    assert agent.runner is agent.runner_of(first.session_id) is not agent.runner_of("job-1")
     assert len(model.requests[1].turns) == 3
     assert list(tmp_path.iterdir()) == []
 

@@ -63,7 +63,7 @@ def test_given_a_stream_when_the_loop_is_left_then_the_model_is_let_go_and_the_s
         assert event == TextDelta("word")
         break
     left = model.left.is_set()
-    [session] = asyncio.run(agent.runner().sessions())
+    [session] = asyncio.run(agent.runner.sessions())
 
     assert left
     assert len(session) == 16
