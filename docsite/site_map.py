@@ -29,7 +29,7 @@ BACKGROUND = ("context-partition-compression.md", "records.md", "replay.md", "er
 DECISIONS = "decisions"
 
 REFERENCE: Mapping[str, tuple[str, ...]] = {
-    "Agents and runs": ("agent", "options", "runner", "run", "agents", "harness"),
+    "Agents and runs": (),
     "Events": ("stream",),
     "Models": ("providers",),
     "Tools and planes": ("tools", "execution", "wire"),
@@ -40,7 +40,7 @@ REFERENCE: Mapping[str, tuple[str, ...]] = {
     "Errors": ("errors",),
     "Testing": ("testing",),
 }
-"""The pages of the reference, each with the rooms of the package whose public names it describes."""
+"""The pages of the reference, each with the rooms of the package whose names it describes; the first has the rest."""
 
 # Their public names stand in the room and not, or not all, at the top level.
 ROOMS = ("errors", "knowledge", "memory", "skills", "testing")
@@ -89,8 +89,10 @@ def reference() -> Iterator[tuple[Page, list[str]]]:
     """The pages of the reference, each with the dotted names that it describes."""
     homes = vars(deepstrike)["_HOMES"]
     found = sorted({(str(home), str(name)) for name, home in homes.items()} | set(_of_rooms()))
+    placed = {room for rooms in REFERENCE.values() for room in rooms}
     for title, rooms in REFERENCE.items():
-        names = [f"{home}.{name}" for home, name in found if home.split(".")[1] in rooms]
+        dotted = [(home.split(".")[1], f"{home}.{name}") for home, name in found]
+        names = [name for room, name in dotted if (room in rooms if rooms else room not in placed)]
         if names:
             path = f"reference/{re.sub('[^a-z]+', '-', title.lower())}.md"
             yield Page(path, title, f"Reference of {', '.join(name.rpartition('.')[2] for name in names)}."), names
