@@ -3,7 +3,8 @@
 #   make test    every test, at reduced counts                      make lint    clippy, ruff, import rules
 #   make torture every test at full counts, then docs/measured.md   make types   mypy, stubtest
 #   make bench   ratios beside floors measured in the same run      make wheel   a wheel in dist/
-#   make check   what CI runs                                       make clean   remove all that was built
+#   make check   what CI runs                                       make docs    the docs as a site, in target/site
+#   make clean   remove all that was built
 # PYTHON=/path/to/python chooses the interpreter, SEED=n repeats a run's random tests, WORKERS=n runs n tests at once.
 
 SHELL := /bin/bash
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 LOGS := target/logs
 PURE := -p deepstrike-kernel -p deepstrike-tokens
 SOURCES := $(shell find crates \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/tests/*' -not -path '*/benches/*' 2>/dev/null) $(wildcard Cargo.toml Cargo.lock)
-TYPED := tests bench examples
+TYPED := tests bench examples docsite
 PYTHONS := python $(TYPED)
 SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 WORKERS ?= 2
@@ -32,10 +33,10 @@ unexport PYTHONPATH PYTHONHOME
 # $(call quietly,name,what it does,command): one line on the screen, the rest in a log that is shown when it fails.
 quietly = mkdir -p $(LOGS); echo "· $(2)"; $(3) >$(LOGS)/$(1).log 2>&1 </dev/null || { cat $(LOGS)/$(1).log >&2; exit 1; }
 
-.PHONY: help build demo test torture bench bench-context bench-peers fmt fmt-check lint types check clean wheel cargo
+.PHONY: help build demo test torture bench bench-context bench-peers fmt fmt-check lint types docs check clean wheel cargo
 
 help:
-	@sed -n '2,7p' Makefile | cut -c3-
+	@sed -n '2,8p' Makefile | cut -c3-
 
 # What must be there before anything is built: one line says what is missing.
 RUST = $(shell sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml)
@@ -60,6 +61,10 @@ $(VENV)/build.stamp: | $(BIN)/python
 
 $(VENV)/dev.stamp: pyproject.toml | cargo $(VENV)/build.stamp
 	@$(call quietly,dev,tools to test with,$(BIN)/python -m pip install --quiet --group dev)
+	@touch $@
+
+$(VENV)/docs.stamp: pyproject.toml | $(VENV)/build.stamp
+	@$(call quietly,docs-tools,tools to build the docs with,$(BIN)/python -m pip install --quiet --group docs)
 	@touch $@
 
 $(VENV)/kernel.stamp: $(SOURCES) pyproject.toml | cargo $(VENV)/build.stamp
@@ -117,7 +122,11 @@ wheel: $(VENV)/build.stamp | cargo
 	@rm -rf dist; $(call quietly,wheel,wheel in dist/,$(BIN)/maturin build --release --locked --out dist)
 	@ls dist/*.whl
 
-check: fmt-check lint types wheel
+# Without a link or a page that is not there: every warning is an error.
+docs: $(VENV)/kernel.stamp $(VENV)/docs.stamp
+	@$(call quietly,docs,the docs in target/site,env NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict)
+
+check: fmt-check lint types docs wheel
 	@DEEPSTRIKE_WHEEL=$$(ls $(CURDIR)/dist/*.whl) $(MAKE) test
 	@echo "· all checks passed"
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from deepstrike._version import __version__
 
 if TYPE_CHECKING:
+    from deepstrike.agent import Agent
     from deepstrike.errors import ConfigError, DeepStrikeError, ProviderError, RunFailed, SessionError, ToolError
     from deepstrike.execution.composite import CompositePlane
     from deepstrike.execution.filtered import FilteredExecutionPlane
     from deepstrike.execution.local import LocalExecutionPlane
-    from deepstrike.execution.mcp.plane import McpExecutionPlane
+    from deepstrike.execution.mcp.plane import McpExecutionPlane, mcp
     from deepstrike.execution.sandbox import SandboxExecutionPlane
     from deepstrike.governance.approval import Approve, Deny
     from deepstrike.governance.permissions import PermissionManager, PermissionMode
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from deepstrike.wire.message import File, Image, Text
 
 _HOMES = {
+    "Agent": "deepstrike.agent",
     "AgentEvent": "deepstrike.stream",
     "AnthropicProvider": "deepstrike.providers.anthropic",
     "Approve": "deepstrike.governance.approval",
@@ -136,11 +138,13 @@ _HOMES = {
     "ToolSuspendEvent": "deepstrike.stream",
     "UsageEvent": "deepstrike.stream",
     "collect_text": "deepstrike.run",
+    "mcp": "deepstrike.execution.mcp.plane",
     "read_file": "deepstrike.tools.files",
     "tool": "deepstrike.tools.decorator",
 }
 
 __all__ = [
+    "Agent",
     "AgentEvent",
     "AnthropicProvider",
     "Approve",
@@ -207,6 +211,7 @@ __all__ = [
     "UsageEvent",
     "__version__",
     "collect_text",
+    "mcp",
     "read_file",
     "tool",
 ]

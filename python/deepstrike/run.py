@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from deepstrike.errors import RunFailed
+from deepstrike.errors import ConfigError, RunFailed
 from deepstrike.host.outbox import Outbox
+from deepstrike.output.drafts import Drafts
 from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, TextDelta, ToolResultEvent, UsageEvent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Generator
+    from collections.abc import AsyncIterable, Awaitable, Callable, Generator
     from types import TracebackType
 
     from deepstrike.conduct import Conduct
+    from deepstrike.output.form import Form
     from deepstrike.stream import StreamEvent
 
     Perform = Callable[[Conduct, Outbox], Awaitable[RunResult]]
-
-T = TypeVar("T")
 
 
 class Run:
@@ -33,9 +31,10 @@ class Run:
     dropped then); iterating after awaiting raises `RuntimeError`. `async with run` closes it at the end of the block.
     """
 
-    def __init__(self, begin: Callable[[], Conduct], perform: Perform) -> None:
+    def __init__(self, begin: Callable[[], Conduct], perform: Perform, form: Form | None = None) -> None:
         self._begin = begin
         self._perform = perform
+        self._form = form
         self._work: _Work | None = None
 
     def __aiter__(self) -> RunEvents:
@@ -43,6 +42,15 @@ class Run:
             raise RuntimeError("a run is iterated once, and not after it was awaited: call run_streaming again")
         self._work = _Work(self._begin, self._perform)
         return RunEvents(self._work)
+
+    def drafts(self) -> Drafts:
+        """The answer of a run with an `output_type` while it is written: partial values, then the validated one.
+
+        It is the run's one iterator. The run can be awaited afterwards. Raises `ConfigError` without an `output_type`.
+        """
+        if self._form is None:
+            raise ConfigError("drafts are of an answer in a form: give the runner an output_type, or iterate the run")
+        return Drafts(aiter(self), self._form, self.result)
 
     def __await__(self) -> Generator[object, None, RunResult]:
         return self.result().__await__()
@@ -197,30 +205,6 @@ async def collect_text(stream: AsyncIterable[StreamEvent]) -> str:
         elif isinstance(event, DoneEvent) and event.status == "error":
             raise _failed(event, "".join(pieces), failure)
     return "".join(pieces)
-
-
-def block_on(work: Callable[[], Coroutine[object, object, T]]) -> T:
-    """Run `work()` to its end on an event loop of its own: here, or in a thread where a loop already runs here."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work())
-    box: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            box.append(asyncio.run(work()))
-        except BaseException as error:
-            errors.append(error)
-
-    context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(run,), name="deepstrike-run-sync", daemon=True)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return box[0]
 
 
 def _checked(result: RunResult) -> RunResult:

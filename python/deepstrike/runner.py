@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from deepstrike.blocking import block_on
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
 from deepstrike.execution.lifetime import Opening, close, open_plane
@@ -20,7 +21,7 @@ from deepstrike.kernel import META_TOOLS, encode_input
 from deepstrike.options import RuntimeOptions
 from deepstrike.output.way import way_of
 from deepstrike.providers.base import Provider
-from deepstrike.run import Run, block_on
+from deepstrike.run import Run
 from deepstrike.text import well_formed
 from deepstrike.wire.input import Resume, Start
 from deepstrike.wire.message import Text
@@ -207,7 +208,7 @@ class RuntimeRunner:
             await open_plane(self._plane)
             return make()
 
-        return Run(lambda: Conduct(session, prepare), self._perform)
+        return Run(lambda: Conduct(session, prepare), self._perform, self._form)
 
     def _way(self) -> Way | None:
         if self._form is None:

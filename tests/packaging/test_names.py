@@ -10,6 +10,7 @@ import pytest
 import deepstrike
 
 NAMES = {
+    "short": "Agent mcp",
     "running": "LLMProvider ModelRequest PendingRequest Run RunResult RuntimeOptions RuntimeRunner collect_text",
     "providers": (
         "AnthropicProvider CircuitBreaker DeepSeekProvider FallbackProvider GeminiProvider KimiProvider "

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from deepstrike.cli import exits
-from deepstrike.cli.choice import choose
 from deepstrike.cli.hint import options_of
 from deepstrike.cli.load import plane_of
-from deepstrike.cli.probe import local_servers
 from deepstrike.cli.pursue import Loop, pursue
 from deepstrike.cli.reopening import require_policy, require_tools, standing_of
 from deepstrike.cli.safe import visible
@@ -21,6 +19,7 @@ from deepstrike.cli.signals import leave_without_waiting
 from deepstrike.errors import ConfigError
 from deepstrike.governance.file import read_policy
 from deepstrike.options import RuntimeOptions
+from deepstrike.providers.choice import choose
 from deepstrike.runner import RuntimeRunner
 from deepstrike.sessions.places import open_log
 
@@ -156,7 +155,7 @@ def _answers(texts: Sequence[str]) -> dict[str, object]:
 
 def _runner(setup: Setup, log: SessionLog | None, plane: LocalExecutionPlane, *, quiet: bool = False) -> RuntimeRunner:
     """`quiet`: no model will be asked, so which it would be is nobody's concern."""
-    choice = choose(setup.model, setup.base_url, lambda: list(local_servers()))
+    choice = choose(setup.model, setup.base_url)
     options = RuntimeOptions(
         provider=choice.provider(),
         session_log=log,

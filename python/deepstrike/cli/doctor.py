@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Literal
 
 from deepstrike._version import __version__
 from deepstrike.cli import exits
-from deepstrike.cli.choice import KEYS, choose, shown_address
-from deepstrike.cli.probe import LOCAL_SERVERS, ask, local_servers
 from deepstrike.cli.safe import one_line
+from deepstrike.providers.choice import KEYS, choose, shown_address
+from deepstrike.providers.transport.probe import LOCAL_SERVERS, ask, local_servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deepstrike.cli.probe import LocalServer
+    from deepstrike.providers.transport.probe import LocalServer
 
 _PACKAGES = ("aiohttp", "msgspec", "pydantic", "click", "rich")
 _REACH_SECONDS = 3.0
@@ -59,7 +59,7 @@ def _findings() -> Iterator[Finding]:
     yield _address()
     servers = local_servers()
     yield from _local(servers)
-    choice = choose(None, None, lambda: list(servers))
+    choice = choose(None, None, lambda: servers)
     yield Finding("model", "ok", f"{choice.name} ({choice.why})")
 
 
@@ -97,7 +97,7 @@ def _address() -> Finding:
 
 def _local(servers: Sequence[LocalServer]) -> Iterator[Finding]:
     running = {server.name: server for server in servers}
-    for name, port in LOCAL_SERVERS:
+    for name, port, _provider in LOCAL_SERVERS:
         if name in running:
             yield Finding(name, "ok", f"port {port}: {', '.join(running[name].models[:5])}")
         else:

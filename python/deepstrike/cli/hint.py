@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from deepstrike.cli.choice import shown_address
 from deepstrike.cli.given import MAX_TURNS
 from deepstrike.cli.safe import one_line
+from deepstrike.providers.choice import shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -34,6 +34,7 @@ class Invocation(msgspec.Struct, frozen=True, eq=False):
     suspend: Callable[[object], Awaitable[object]] = misplaced
 
 
+@runtime_checkable
 class ExecutionPlane(Protocol):
     """A set of tools and a place to run them. Governance, limits and the log stand in front of every plane."""
 

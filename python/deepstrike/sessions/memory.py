@@ -67,6 +67,10 @@ class InMemorySessionLog:
         self._lock = Lock()
         _logs.add(self)
 
+    def __contains__(self, session_id: object) -> bool:
+        """Whether there is such a session."""
+        return isinstance(session_id, str) and session_id in self._kept
+
     async def acquire(self, session_id: str) -> str:
         """See `SessionLog.acquire`."""
         check_id(session_id)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from deepstrike.errors import ConfigError
 from deepstrike.sessions.file import FileSessionLog
 from deepstrike.sessions.given_path import given_path
 from deepstrike.sessions.sqlite import SqliteSessionLog
@@ -22,10 +23,14 @@ def home() -> Path:
     """The folder of all that deepstrike keeps for this user: `$DEEPSTRIKE_HOME`, else one in the user's data folder.
 
     That is `$XDG_DATA_HOME` or `~/.local/share`, `~/Library/Application Support` on macOS, `%LOCALAPPDATA%` on Windows.
-    An empty variable counts as none; `~` is the user's. Nothing is made.
+    An empty variable counts as none; `~` is the user's. Nothing is made. Raises `ConfigError` where this user has no
+    home.
     """
     named = os.environ.get("DEEPSTRIKE_HOME")
-    return Path(named).expanduser().absolute() if named else _data_folder() / "deepstrike"
+    try:
+        return Path(named).expanduser().absolute() if named else _data_folder() / "deepstrike"
+    except RuntimeError as error:
+        raise ConfigError(f"no folder for durable sessions: {error}; name one with DEEPSTRIKE_HOME") from error
 
 
 def default_path() -> Path:

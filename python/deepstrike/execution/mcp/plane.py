@@ -204,6 +204,10 @@ class McpExecutionPlane:
         return contact
 
 
+mcp = McpExecutionPlane
+"""The same, named for the tools of an agent: `Agent(tools=[mcp("python server.py")])`."""
+
+
 def _checked_prefix(prefix: str | None) -> str:
     if prefix is None:
         return ""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _READS = 1 << 20
 
-LOCAL_SERVERS = (("Ollama", 11434), ("llama-server", 8080), ("LM Studio", 1234))
-"""Model servers that are looked for on this machine, by their usual ports."""
+LOCAL_SERVERS: Final = (
+    ("Ollama", 11434, "ollama"),
+    ("llama-server", 8080, "llamacpp"),
+    ("LM Studio", 1234, "lmstudio"),
+    ("vLLM", 8000, "vllm"),
+)
+"""Model servers that are looked for on this machine: name, usual port, and provider as in `provider:name`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +36,46 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A model server found on this machine."""
+    """A model server found on this machine: `provider` and `address` say how to speak to it."""
 
     name: str
-    base_url: str
+    provider: str
+    address: str
     models: tuple[str, ...]
 
 
 def ask(base_url: str, limit: float, *, proxies: bool = True) -> Answer:
     """Ask `base_url` for its models, giving up after `limit` seconds in all. Sends no key. Never raises."""
-    answers: SimpleQueue[Answer] = SimpleQueue()
-    # A thread of its own, because no timeout of the socket bounds the name lookup.
-    Thread(target=lambda: answers.put(_get(base_url, limit, proxies)), daemon=True).start()
-    try:
-        return answers.get(timeout=limit)
-    except Empty:
-        return Answer(None, reason=f"no answer within {limit:g} s")
+    return _answers([base_url], limit, proxies)[0]
 
 
 def local_servers(limit: float = 0.4) -> Sequence[LocalServer]:
-    """The model servers that run on this machine and list at least one model."""
-    found = []
-    for name, port in LOCAL_SERVERS:
-        base_url = f"http://127.0.0.1:{port}/v1"
-        answer = ask(base_url, limit, proxies=False)
-        if answer.models:
-            found.append(LocalServer(name, base_url, answer.models))
-    return found
+    """The model servers that run on this machine and list at least one model.
+
+    All are asked at once, for at most `limit` seconds in all; they are asked for their models, and nothing else.
+    """
+    addresses = [f"http://127.0.0.1:{port}/v1" for _name, port, _provider in LOCAL_SERVERS]
+    rows = zip(LOCAL_SERVERS, addresses, _answers(addresses, limit, proxies=False), strict=True)
+    return [
+        LocalServer(name, provider, address, answer.models)
+        for (name, _port, provider), address, answer in rows
+        if answer.models
+    ]
+
+
+def _answers(addresses: Sequence[str], limit: float, proxies: bool) -> list[Answer]:
+    """What each says, within `limit` seconds for all of them."""
+    asked: list[Future[Answer]] = [Future() for _ in addresses]
+    for address, future in zip(addresses, asked, strict=True):
+        # A thread of its own, because no timeout of the socket bounds the name lookup.
+        Thread(target=_tell, args=(future, address, limit, proxies), daemon=True).start()
+    wait(asked, timeout=limit)
+    late = Answer(None, reason=f"no answer within {limit:g} s")
+    return [future.result() if future.done() else late for future in asked]
+
+
+def _tell(future: Future[Answer], address: str, limit: float, proxies: bool) -> None:
+    future.set_result(_get(address, limit, proxies))
 
 
 def _get(base_url: str, limit: float, proxies: bool) -> Answer:

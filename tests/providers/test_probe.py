@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepstrike.cli.probe import Answer, ask
+from deepstrike.providers.transport import probe
+from deepstrike.providers.transport.probe import Answer, LocalServer, ask, local_servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +60,26 @@ def test_given_an_answer_when_asked_then_it_is_told_and_no_key_was_sent(
     with answering(status, body, seen) as url:
         assert ask(url, 10, proxies=False) == answer
     assert seen == ["/v1/models None"]
+
+
+def test_given_several_local_servers_when_looked_for_then_those_with_models_are_found_and_a_silent_one_costs_one_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    with (
+        answering(200, b'{"data":[{"id":"qwen3"}]}', seen) as good,
+        answering(404, b"", seen) as none,
+        create_server(("127.0.0.1", 0)) as silent,
+    ):
+        ports = [silent.getsockname()[1], *(int(url.rsplit(":", 1)[1].removesuffix("/v1")) for url in (none, good))]
+        rows = [("A", ports[0], "vllm"), ("B", ports[1], "lmstudio"), ("C", ports[2], "ollama")]
+        monkeypatch.setattr(probe, "LOCAL_SERVERS", rows)
+
+        found = local_servers(1)
+
+    assert found == [LocalServer("C", "ollama", good, ("qwen3",))]
+    assert seen == ["/v1/models None"] * 2
 
 
 def test_given_nobody_there_when_asked_then_the_reason_is_told() -> None:
