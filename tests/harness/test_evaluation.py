@@ -401,8 +401,8 @@ async def test_given_wrong_arguments_when_evaluated_then_the_error_says_so(tmp_p
 
 async def test_given_an_agent_when_evaluated_then_its_runner_is_used() -> None:
     class Agent:
-        def __init__(self) -> None:
-            self.runner = runner_of(doubler())
+        def runner(self, session_id: str | None = None) -> RuntimeRunner:
+            return runner_of(doubler())
 
     evaluation = await evaluate(Agent(), CASES[:2])
 

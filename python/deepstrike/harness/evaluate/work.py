@@ -31,11 +31,10 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class HasRunner(Protocol):
-    """An agent: something that has a runner."""
+    """An agent: something that has a runner for each session."""
 
-    @property
-    def runner(self) -> Attempts:
-        """What begins its attempts."""
+    def runner(self, session_id: str | None = None) -> Attempts:
+        """What begins its attempts; kept where the agent keeps named sessions, if one is named."""
 
 
 async def evaluate(
@@ -67,7 +66,7 @@ async def evaluate(
     Cancelling stops the runs under way; their sessions can be gone on with. Raises `ConfigError` for wrong arguments
     and cases.
     """
-    work = agent.runner if isinstance(agent, HasRunner) else agent
+    work = agent.runner(session_id) if isinstance(agent, HasRunner) else agent
     harness = _harness(work, gate, eval_provider, max_attempts)
     found = cases_of(cases)
     for number, value in (("repeats", repeats), ("concurrency", concurrency)):
