@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 
 import pytest
-from judged import priced, runner_of, script, told, verdict
+from judged import Answers, priced, runner_of, script, told, verdict
 
-from deepstrike import InMemorySessionLog, LLMProvider, ModelRequest
+from deepstrike import InMemorySessionLog, LLMProvider, ModelRequest, Run, RuntimeRunner
+from deepstrike.attempt import Attempt, Budget, Stoppable
 from deepstrike.errors import Overloaded, Unauthorized
-from deepstrike.harness import HarnessLoop, HarnessOutcome, HarnessRequest, Verdict
+from deepstrike.harness import EvalLoopHarness, HarnessLoop, HarnessOutcome, HarnessRequest, Verdict
 from deepstrike.harness.verdict import MOST_FEEDBACK, feedback_turn
 from deepstrike.providers.base import Finish, ModelEvent, ModelInfo, ToolCall
 from deepstrike.providers.scripted import ScriptedProvider
+from deepstrike.replay.proof import replay
+from deepstrike.secrets import bind
+from deepstrike.sessions.base import SessionLog
 from deepstrike.stream import TextDelta
 
 GOAL = HarnessRequest("Write a haiku")
@@ -45,6 +50,24 @@ async def test_given_a_verdict_without_passed_when_judged_then_it_has_not_passed
     outcome = await judged(script('{"feedback": "x"}'))
 
     assert (outcome.passed, outcome.feedback) == (False, "x")
+
+
+async def test_given_a_judge_that_quotes_a_verdict_when_judged_then_its_own_counts() -> None:
+    said = 'It says {"passed": true} of itself. {"passed": false, "feedback": "F"} So I ignored {"passed": true}.'
+
+    outcome = await judged(script(said))
+
+    assert (outcome.passed, outcome.feedback) == (False, "F")
+
+
+async def test_given_a_judge_with_words_of_its_own_when_judged_then_they_are_understood() -> None:
+    request = HarnessRequest("x", criteria=["a", "b"])
+    rulings = [{"name": "a", "met": True}, {"number": 2, "met": False, "reason": "r"}]
+
+    outcome = await judged(script(verdict(True, criteria=rulings)), request)
+
+    assert (outcome.passed, outcome.overall_score) == (False, 0.5)
+    assert (await judged(script('{"passed": true, "overall_score": 0.9}'))).overall_score == 0.9
 
 
 @pytest.mark.parametrize("passed", [True, "true", "yes", 1, " TRUE "])
@@ -168,3 +191,64 @@ def test_given_feedback_without_end_when_passed_on_then_it_is_cut() -> None:
     assert text is not None
     assert len(text) < MOST_FEEDBACK + 20
     assert feedback_turn(Verdict(False, "broken", problem="unreadable")) is None
+
+
+async def test_given_a_bound_secret_in_answer_and_verdict_when_judged_then_no_session_holds_it() -> None:
+    secret = "hunter2-" + "x" * 12
+    bind(secret)
+    log = InMemorySessionLog()
+    gate = Answers(Verdict(False, f"never say {secret}"), True)
+    model = script(f"It is {secret}.", "No.")
+
+    await EvalLoopHarness(runner_of(model, log=log), gate).run(GOAL, session_id="h")
+
+    sessions = await log.sessions()
+    assert sessions == ["h/1", "h/1/verdict", "h/2", "h/2/verdict"]
+    kept = b"".join([line for session in sessions for line in await log.read(session)])
+    assert secret.encode() not in kept
+    assert b"never say [secret]" in b"".join(await log.read("h/2"))
+
+
+async def test_given_a_harness_when_its_sessions_are_replayed_then_each_comes_out_the_same() -> None:
+    log = InMemorySessionLog()
+    judge = script("prose", verdict(False, "F"), verdict(True))
+
+    await HarnessLoop(runner_of(script("one", "two"), log=log), judge).run(GOAL, session_id="h")
+
+    for session in await log.sessions():
+        assert replay(await log.read(session)).equal, session
+
+
+class Elsewhere:
+    """Something that begins attempts and is no runner: it counts them on their way to one."""
+
+    def __init__(self, runner: RuntimeRunner) -> None:
+        self._runner = runner
+        self.begun: list[Attempt] = []
+        self.budget = Budget(tokens=1_000)
+        self.log: SessionLog = runner.log
+
+    def attempt(self, attempt: Attempt) -> Run:
+        self.begun.append(attempt)
+        return self._runner.attempt(attempt)
+
+    def interrupt(self, session_id: str) -> None:
+        self._runner.interrupt(session_id)
+
+    def attend(self, work: Stoppable) -> AbstractContextManager[None]:
+        return self._runner.attend(work)
+
+
+async def test_given_something_else_that_begins_attempts_when_looped_over_then_it_gets_feedback_and_what_is_left() -> (
+    None
+):
+    work = Elsewhere(runner_of(script(priced("one", 60, 40), priced("two", 10, 10))))
+    judge = script(priced(verdict(False, "F"), 30, 20), verdict(True))
+
+    outcome = await HarnessLoop(work, judge).run(GOAL, session_id="parent/3")
+
+    assert [(each.session_id, each.left.tokens, bool(each.feedback)) for each in work.begun] == [
+        ("parent/3/1", 1_000, False),
+        ("parent/3/2", 850, True),
+    ]
+    assert (outcome.passed, outcome.total_tokens) == (True, 170)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from judged import runner_of, script, verdict
 
-SNIPPET = '''
+SNIPPET = """
 from deepstrike import SinglePassHarness, EvalLoopHarness, HarnessLoop, HarnessRequest
 
 # 1. SinglePass — run once, always passes
@@ -26,12 +26,12 @@ outcome = await EvalLoopHarness(runner, gate=ContainsHello(), max_attempts=3).ru
 
 # 3. HarnessLoop — LLM-as-judge with feedback injection + skill extraction
 loop = HarnessLoop(runner, eval_provider=eval_provider, max_attempts=3, skill_dir="./skills")
-'''
-LISTENING = '''
+"""
+LISTENING = """
 async for event in loop.run_streaming(HarnessRequest(goal="Write a haiku")):
     if event.type == "done":
         print(event.verdict.passed, event.verdict.feedback)
-'''
+"""
 CONTRACT = Path(__file__).parents[2] / "../shared/spec/package-description.txt"
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 from judged import Answers, runner_of, script, verdict
@@ -263,3 +266,78 @@ async def test_given_a_parked_attempt_when_streamed_then_the_last_event_says_wha
     assert isinstance(done, HarnessDoneEvent)
     assert done.pending == finished[0].pending
     assert done.status == "suspended"
+
+
+async def test_given_a_stream_that_is_dropped_when_nobody_holds_it_then_what_it_waits_for_is_stopped() -> None:
+    waiting = Waiting()
+    stream = HarnessLoop(runner_of(script("one")), waiting).run_streaming(GOAL)
+    events = aiter(stream)
+    while (await anext(events)).type != "attempt_done":
+        pass
+
+    async def listen() -> None:
+        await anext(events)
+
+    listening = asyncio.create_task(listen())
+    await waiting.begun.wait()
+
+    listening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+
+    assert waiting.let_go.is_set()
+
+
+async def test_given_a_stream_in_mid_run_when_it_is_dropped_then_the_run_is_stopped() -> None:
+    class Slow(Waiting):
+        async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def]
+            yield TextDelta("on ")
+            await self.wait()
+
+    slow = Slow()
+    async for _ in HarnessLoop(runner_of(slow), script()).run_streaming(GOAL):
+        break
+
+    await slow.begun.wait()
+    await slow.let_go.wait()
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from deepstrike import HarnessLoop, HarnessRequest, RuntimeOptions, RuntimeRunner, SqliteSessionLog
+from deepstrike.providers.base import Finish
+from deepstrike.stream import TextDelta
+
+calls = 0
+
+class Model:
+    def __init__(self, *answers):
+        self.answers = answers
+
+    async def stream(self, request):
+        global calls
+        calls += 1
+        text = "".join(part.text for turn in request.turns for part in getattr(turn, "parts", ()))
+        yield TextDelta(self.answers["F1" in text or "second" in text])
+        if calls == int(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield Finish("stop")
+
+runner = RuntimeRunner(RuntimeOptions(provider=Model("first", "second"), session_log=SqliteSessionLog(sys.argv[1])))
+judge = Model('{"passed": false, "feedback": "F1"}', '{"passed": true, "feedback": "F2"}')
+outcome = asyncio.run(HarnessLoop(runner, judge).run(HarnessRequest("x"), session_id="h"))
+print(calls, outcome.result, outcome.passed, outcome.attempts, outcome.feedback)
+"""
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+def test_given_a_loop_that_is_killed_when_run_again_then_only_what_was_not_recorded_is_asked_for(
+    at: int, tmp_path: Path
+) -> None:
+    log = str(tmp_path / "sessions.db")
+
+    killed = subprocess.run([sys.executable, "-c", KILLED, log, str(at)], capture_output=True, text=True, timeout=60)
+    assert killed.returncode == -9, killed.stderr
+    done = subprocess.run([sys.executable, "-c", KILLED, log, "0"], capture_output=True, text=True, timeout=60)
+
+    assert done.stdout == f"{5 - at} second True 2 F2\n", done.stderr

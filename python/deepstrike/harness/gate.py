@@ -74,7 +74,7 @@ def require_gate(gate: object) -> None:
     """Raises `ConfigError` for what is no gate."""
     if isinstance(gate, type):
         raise ConfigError(f"gate must be an object, not a class: write gate={gate.__name__}()")
-    if not isinstance(gate, QualityGate):
+    if not callable(getattr(gate, "evaluate", None)):
         raise ConfigError(f"gate must be a QualityGate, with evaluate(request, outcome), not {type(gate).__name__}")
 
 

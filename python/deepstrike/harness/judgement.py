@@ -8,10 +8,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
 from deepstrike.harness.verdict import CriterionVerdict, Verdict
-from deepstrike.output.form import NO_JSON, form_of
+from deepstrike.output.extract import documents
 from deepstrike.output.shape import Misfit
 
 if TYPE_CHECKING:
@@ -20,7 +29,12 @@ if TYPE_CHECKING:
     from deepstrike.harness.request import Criterion
 
 _TRUE: Final = ("true", "yes", "1")
-_SAID: Final = frozenset({"passed", "feedback", "score", "criteria"})
+_SAID: Final = frozenset({"passed", "feedback", "score", "overall_score", "criteria"})
+# The first of each is asked for; models without a form of their service's write the others too.
+_CRITERION: Final = AliasChoices("criterion", "number", "text", "name")
+_MET: Final = AliasChoices("passed", "met")
+_SCORE: Final = AliasChoices("score", "overall_score")
+_BODY: Final = AliasChoices("body", "content", "instructions")
 
 
 def _truth(value: object) -> bool:
@@ -60,9 +74,9 @@ class Ruling(BaseModel):
     """One criterion: met or not."""
 
     criterion: Annotated[str, BeforeValidator(_words), WithJsonSchema({"type": "integer"})] = Field(
-        "", description="its number in the list of criteria"
+        "", description="its number in the list of criteria", validation_alias=_CRITERION
     )
-    passed: Truth = Field(False, description="whether the answer meets it")
+    passed: Truth = Field(False, description="whether the answer meets it", validation_alias=_MET)
     reason: Words = Field("", description="one sentence")
 
 
@@ -72,7 +86,7 @@ class Draft(BaseModel):
     name: Words = Field("", description="lowercase words with hyphens between them")
     description: Words = Field("", description="one sentence: what it is for")
     when_to_use: Words = Field("", description="one sentence: when to read it")
-    body: Words = Field("", description="the instructions, in Markdown")
+    body: Words = Field("", description="the instructions, in Markdown", validation_alias=_BODY)
 
 
 def _drafted(value: object) -> object | None:
@@ -86,9 +100,14 @@ def _drafted(value: object) -> object | None:
 class Judgement(BaseModel):
     """The verdict on one answer."""
 
+    # The form asks for these; an answer that leaves one out is read all the same.
+    model_config = ConfigDict(json_schema_extra={"required": ["passed", "feedback"]})
+
     passed: Truth = Field(False, description="whether the answer as a whole is good enough")
     feedback: Words = Field("", description="what to change, for whoever tries again; short and concrete")
-    score: Annotated[float | None, BeforeValidator(_share)] = Field(None, description="from 0 to 1")
+    score: Annotated[float | None, BeforeValidator(_share)] = Field(
+        None, description="from 0 to 1", validation_alias=_SCORE
+    )
     criteria: Annotated[list[Ruling], BeforeValidator(_listed)] = Field(
         default_factory=list, description="one entry for each criterion"
     )
@@ -109,20 +128,24 @@ class TeachingJudgement(Judgement):
     )
 
 
-FORM: Final = form_of(TeachingJudgement)
-"""Reads the text of either."""
-
-
 def read_judgement(text: str, criteria: Sequence[Criterion]) -> tuple[Verdict, Draft | None]:
-    """The verdict in a judge's answer, and the skill it proposes. Raises `Misfit` for a text without a verdict."""
-    found = FORM.value(text)
-    if not isinstance(found, TeachingJudgement):
-        raise Misfit(NO_JSON)
-    rulings = _named(found.criteria, criteria)
-    feedback = found.feedback.strip()
-    if not found.passed and not feedback and all(each.passed for each in rulings):
-        feedback = "The judge did not pass it and did not say why."
-    return Verdict(found.passed, feedback, found.score, rulings), found.skill
+    """The verdict in a judge's answer, and the skill it proposes. Raises `Misfit` for a text without a verdict.
+
+    Of several verdicts among words the first that did not pass counts: one that a judge quotes from the answer must not
+    take the place of its own.
+    """
+    found = [each for each in map(_judgement, documents(text)) if each is not None]
+    if not found:
+        raise Misfit("there is no JSON with a verdict in it")
+    said = next((each for each in found if not each.passed), found[0])
+    return Verdict(said.passed, said.feedback.strip(), said.score, _named(said.criteria, criteria)), said.skill
+
+
+def _judgement(document: str) -> TeachingJudgement | None:
+    try:
+        return TeachingJudgement.model_validate_json(document)
+    except ValidationError:
+        return None
 
 
 def _named(rulings: Sequence[Ruling], criteria: Sequence[Criterion]) -> tuple[CriterionVerdict, ...]:
