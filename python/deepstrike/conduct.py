@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
 from deepstrike.host.folding import unknown
 from deepstrike.host.meta import MetaPlane
-from deepstrike.host.outcome import result_of
 from deepstrike.host.oversight import Oversight
-from deepstrike.host.requests import resolve
+from deepstrike.host.requests import open_requests, resolve
 from deepstrike.host.session import HostFailed, JournalFailed, Session
 from deepstrike.output.shape import Misfit
-from deepstrike.stream import DoneEvent, ErrorEvent
+from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
 from deepstrike.wire.input import Resume
 
 if TYPE_CHECKING:
@@ -31,10 +30,11 @@ if TYPE_CHECKING:
     from deepstrike.host.requests import Given
     from deepstrike.output.form import Form
     from deepstrike.sessions.base import SessionLog
-    from deepstrike.stream import RunResult
+    from deepstrike.stream import Status
     from deepstrike.wire.effect import Outcome
     from deepstrike.wire.input import Answer, Start
 
+_MICRO = 1_000_000
 _log = logging.getLogger("deepstrike")
 
 
@@ -132,7 +132,19 @@ class Conduct:
             return None
 
     def _result(self, outcome: Outcome) -> RunResult:
-        return result_of(self._task.session_id, outcome, self._output(outcome))
+        return RunResult(
+            text=outcome.text,
+            output=self._output(outcome),
+            status=cast("Status", outcome.status),
+            pending=open_requests(outcome.pending),
+            iterations=outcome.turns,
+            usage=usage_of(outcome),
+            total_tokens=outcome.input_tokens + outcome.output_tokens,
+            session_id=self._task.session_id,
+            error=outcome.message or None,
+            code=outcome.code or None,
+            retryable=outcome.retryable,
+        )
 
 
 def _means(task: Task, session: Session) -> Means:
@@ -145,6 +157,18 @@ def _stays(standing: Outcome, resume: Resume) -> bool:
         return standing.status == "completed"
     attended = resume.config.attended
     return not any(attended.suspensions if ask.kind == "suspension" else attended.approvals for ask in standing.pending)
+
+
+def usage_of(outcome: Outcome) -> UsageEvent:
+    """Tokens and cost of a goal, over its resumes."""
+    return UsageEvent(
+        outcome.input_tokens,
+        outcome.output_tokens,
+        outcome.cached_tokens,
+        outcome.cache_write_tokens,
+        outcome.reasoning_tokens,
+        outcome.cost / _MICRO if outcome.priced else None,
+    )
 
 
 def _done(result: RunResult) -> DoneEvent:

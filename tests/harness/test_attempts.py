@@ -168,6 +168,15 @@ async def test_given_an_attempt_that_failed_when_the_next_passes_then_it_is_told
     assert told(model.requests[1]) == [["Write a haiku"]]
 
 
+async def test_given_attempts_of_which_the_last_fail_when_none_passes_then_the_best_that_ran_is_kept() -> None:
+    model = script("one", Overloaded("busy"), Overloaded("busy"))
+
+    outcome = await EvalLoopHarness(runner_of(model), gate=Answers(Verdict(False, "short", 0.1))).run(HAIKU)
+
+    assert (outcome.result, outcome.status, outcome.feedback, outcome.attempts) == ("one", "completed", "short", 3)
+    assert [each.status for each in outcome.history] == ["completed", "error", "error"]
+
+
 async def test_given_a_gate_that_raises_when_run_then_that_is_a_failure_which_says_so() -> None:
     gate = Answers(ZeroDivisionError("by zero"))
 

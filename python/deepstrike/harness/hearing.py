@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from deepstrike.attempt import Attempt
+from deepstrike.conduct import usage_of
 from deepstrike.errors import RunFailed
 from deepstrike.harness.judging import question
 from deepstrike.harness.outcome import HarnessOutcome
 from deepstrike.harness.verdict import Verdict, weighed
 from deepstrike.host.folding import asked, look
-from deepstrike.host.outcome import result_of
 from deepstrike.output.form import INVALID
 from deepstrike.output.shape import Misfit
+from deepstrike.stream import RunResult
 
 if TYPE_CHECKING:
     from deepstrike.harness.judgement import Draft
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from deepstrike.run import Run
     from deepstrike.runner import RuntimeRunner
     from deepstrike.sessions.base import SessionLog
-    from deepstrike.stream import RunResult, Status
+    from deepstrike.stream import Status
+    from deepstrike.wire.effect import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,24 @@ async def recorded(log: SessionLog, session_id: str, later: str) -> RunResult | 
     if await asked(later, log.latest_seq(later)) < 0 or await asked(session_id, log.latest_seq(session_id)) < 0:
         return None
     outcome = (await look(session_id, log)).outcome()
-    return None if outcome is None else result_of(session_id, outcome, None)
+    return None if outcome is None else _result(session_id, outcome)
+
+
+def _result(session_id: str, outcome: Outcome) -> RunResult:
+    """How a session ended that was left behind: it waits for nothing, and nobody asks for its output any more."""
+    return RunResult(
+        text=outcome.text,
+        output=None,
+        status=cast("Status", outcome.status),
+        pending=(),
+        iterations=outcome.turns,
+        usage=usage_of(outcome),
+        total_tokens=outcome.input_tokens + outcome.output_tokens,
+        session_id=session_id,
+        error=outcome.message or None,
+        code=outcome.code or None,
+        retryable=outcome.retryable,
+    )
 
 
 def _none(why: str, end: Status | None) -> Heard:
