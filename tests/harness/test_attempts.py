@@ -58,7 +58,7 @@ async def test_given_a_gate_that_never_passes_when_run_then_there_are_exactly_so
 
     assert (len(model.requests), len(gate.asked)) == (most, most)
     assert (outcome.result, outcome.passed, outcome.attempts) == ({1: "one", 3: "three"}[most], False, most)
-    assert [asked.result for _, asked in gate.asked] == ["one", "two", "three"][:most]
+    assert [(asked.result, asked.attempts) for _, asked in gate.asked] == [("one", 1), ("two", 2), ("three", 3)][:most]
 
 
 async def test_given_a_judge_that_never_passes_when_run_then_there_are_exactly_three_attempts() -> None:

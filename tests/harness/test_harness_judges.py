@@ -13,8 +13,10 @@ from deepstrike.attempt import Attempt, Budget, Stoppable
 from deepstrike.errors import Overloaded, Unauthorized
 from deepstrike.harness import EvalLoopHarness, HarnessLoop, HarnessOutcome, HarnessRequest, Verdict
 from deepstrike.harness.verdict import MOST_FEEDBACK, feedback_turn
+from deepstrike.host.transcript import transcript
 from deepstrike.providers.base import Finish, ModelEvent, ModelInfo, ToolCall
 from deepstrike.providers.scripted import ScriptedProvider
+from deepstrike.replay.comparison import compare
 from deepstrike.replay.proof import replay
 from deepstrike.secrets import bind
 from deepstrike.sessions.base import SessionLog
@@ -252,3 +254,16 @@ async def test_given_something_else_that_begins_attempts_when_looped_over_then_i
         ("parent/3/2", 850, True),
     ]
     assert (outcome.passed, outcome.total_tokens) == (True, 170)
+
+
+async def test_given_feedback_when_the_log_is_told_or_compared_then_it_is_there() -> None:
+    logs = [InMemorySessionLog(), InMemorySessionLog()]
+    for log, said in zip(logs, ("F1", "F2"), strict=True):
+        gate = Answers(Verdict(False, said), True)
+        await EvalLoopHarness(runner_of(script("one", "two"), log=log), gate).run(GOAL, session_id="h")
+    left, right = [await log.read("h/2") for log in logs]
+
+    assert transcript(left, 0, 1).startswith("user: Write a haiku\nfeedback: An earlier attempt")
+    parting = compare(left, right).parting
+    assert parting is not None
+    assert parting.kind == "feedback"

@@ -288,6 +288,22 @@ async def test_given_a_stream_that_is_dropped_when_nobody_holds_it_then_what_it_
     assert waiting.let_go.is_set()
 
 
+async def test_given_a_task_that_listens_when_another_closes_the_stream_then_it_gets_an_interrupted_end() -> None:
+    waiting = Waiting()
+    stream = HarnessLoop(runner_of(waiting), script()).run_streaming(GOAL)
+
+    async def listen() -> list[str]:
+        return [getattr(event, "status", event.type) async for event in stream]
+
+    listening = asyncio.create_task(listen())
+    await waiting.begun.wait()
+    await stream.aclose()
+
+    assert (await listening)[-1] == "user_abort"
+    assert waiting.let_go.is_set()
+    await stream.aclose()
+
+
 async def test_given_a_stream_in_mid_run_when_it_is_dropped_then_the_run_is_stopped() -> None:
     class Slow(Waiting):
         async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def]

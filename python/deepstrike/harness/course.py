@@ -136,7 +136,7 @@ class Course:
         if result.status in ("suspended", "user_abort") or self._stopped:
             self._end = result.status if result.status == "suspended" else "user_abort"
             return Verdict(False, f"Not judged: {_why(self._end)}.", problem="not_judged"), None, 0
-        heard = await self._hearing.verdict(f"{self._session(number)}/verdict", later, result)
+        heard = await self._hearing.verdict(f"{self._session(number)}/verdict", later, number, result)
         self._end = heard.end
         return heard.verdict, heard.draft, heard.tokens
 

@@ -53,27 +53,29 @@ class Hearing:
         if self._runner is not None:
             self._runner.interrupt()
 
-    async def verdict(self, session_id: str, later: str, result: RunResult) -> Heard:
-        """The verdict on `result`, from the log where it stands there. Whatever goes wrong is a verdict that says so.
+    async def verdict(self, session_id: str, later: str, number: int, result: RunResult) -> Heard:
+        """The verdict on `result`, attempt `number`, from the log where it stands there.
 
-        `later` is the session of the attempt behind it: once that is there, this verdict is history.
+        Whatever goes wrong is a verdict that says so. `later` is the session of the attempt behind it: once that is
+        there, this verdict is history.
         """
         said = await recorded(self._log, session_id, later)
         if said is None:
             left = self._purse.left()
             if not self._judge.pays(left):
                 return _none("Nothing was left of the budget to judge it.", left.used_up)
-            said = await self._ask(session_id, result)
+            said = await self._ask(session_id, number, result)
         self._purse.spend(said.usage)
         return self._heard(said)
 
-    async def _ask(self, session_id: str, result: RunResult) -> RunResult:
+    async def _ask(self, session_id: str, number: int, result: RunResult) -> RunResult:
         outcome = HarnessOutcome(
             result.text,
             False,
             result.iterations,
             result.total_tokens,
             result.status,
+            attempts=number,
             output=result.output,
             session_id=result.session_id,
         )

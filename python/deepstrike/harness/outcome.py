@@ -45,7 +45,7 @@ class HarnessOutcome:
     that of the best attempt, or what ended the loop before its time: `suspended`, `user_abort`, `token_budget`,
     `timeout`. `overall_score` (0 to 1) and `feedback` are the best attempt's verdict. `attempts` counts them,
     `history` holds them. `cost_usd` is None where a price is not known. A gate gets the outcome of the attempt that it
-    is asked about alone, not passed yet.
+    is asked about alone, not passed yet; `attempts` is its number.
     """
 
     result: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from inspect import isasyncgen
 from typing import TYPE_CHECKING
 
 from deepstrike.harness.events import HarnessDoneEvent
@@ -24,9 +25,10 @@ class HarnessRun:
     leaves valid logs; `async with run` does so at the end of the block.
     """
 
-    __slots__ = ("_events", "_taken")
+    __slots__ = ("_course", "_events", "_taken")
 
     def __init__(self, course: Course) -> None:
+        self._course = course
         self._events = course.events()
         self._taken = False
 
@@ -48,8 +50,14 @@ class HarnessRun:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop what is under way and wait until it has let go. Closing twice does nothing."""
-        await self._events.aclose()
+        """Stop what is under way and wait until it has let go. Closing twice does nothing.
+
+        While another task waits for the next event, that one gets the end of a harness that was interrupted.
+        """
+        if isasyncgen(self._events) and self._events.ag_running:
+            self._course.interrupt("closed")
+        else:
+            await self._events.aclose()
 
     async def outcome(self) -> HarnessOutcome:
         """Run to the end without listening."""
