@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from judged import Answers, priced, runner_of, script, told, verdict
@@ -401,9 +402,13 @@ async def test_given_wrong_arguments_when_evaluated_then_the_error_says_so(tmp_p
 
 async def test_given_an_agent_when_evaluated_then_its_runner_is_used() -> None:
     class Agent:
-        def runner(self, session_id: str | None = None) -> RuntimeRunner:
+        asked: ClassVar[list[str | None]] = []
+
+        def runner_of(self, session_id: str | None) -> RuntimeRunner:
+            self.asked.append(session_id)
             return runner_of(doubler())
 
-    evaluation = await evaluate(Agent(), CASES[:2])
+    evaluations = [await evaluate(Agent(), CASES[:2], session_id=session) for session in (None, "e")]
 
-    assert [trial.passed for trial in evaluation.trials] == [True, True]
+    assert [[trial.passed for trial in evaluation.trials] for evaluation in evaluations] == [[True, True]] * 2
+    assert Agent.asked == [None, "e"]

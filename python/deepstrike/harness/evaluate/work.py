@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class HasRunner(Protocol):
     """An agent: something that has a runner for each session."""
 
-    def runner(self, session_id: str | None = None) -> Attempts:
+    def runner_of(self, session_id: str | None) -> Attempts:
         """What begins its attempts; kept where the agent keeps named sessions, if one is named."""
 
 
@@ -66,7 +66,7 @@ async def evaluate(
     Cancelling stops the runs under way; their sessions can be gone on with. Raises `ConfigError` for wrong arguments
     and cases.
     """
-    work = agent.runner(session_id) if isinstance(agent, HasRunner) else agent
+    work = agent.runner_of(session_id) if isinstance(agent, HasRunner) else agent
     harness = _harness(work, gate, eval_provider, max_attempts)
     found = cases_of(cases)
     for number, value in (("repeats", repeats), ("concurrency", concurrency)):
