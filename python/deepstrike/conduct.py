@@ -138,7 +138,7 @@ class Conduct:
             status=cast("Status", outcome.status),
             pending=open_requests(outcome.pending),
             iterations=outcome.turns,
-            usage=_usage(outcome),
+            usage=usage_of(outcome),
             total_tokens=outcome.input_tokens + outcome.output_tokens,
             session_id=self._task.session_id,
             error=outcome.message or None,
@@ -159,7 +159,8 @@ def _stays(standing: Outcome, resume: Resume) -> bool:
     return not any(attended.suspensions if ask.kind == "suspension" else attended.approvals for ask in standing.pending)
 
 
-def _usage(outcome: Outcome) -> UsageEvent:
+def usage_of(outcome: Outcome) -> UsageEvent:
+    """Tokens and cost of a goal, over its resumes."""
     return UsageEvent(
         outcome.input_tokens,
         outcome.output_tokens,
