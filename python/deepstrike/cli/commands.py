@@ -62,7 +62,7 @@ def resume_session(
         if not without_tools:
             require_tools(standing, session_id, {spec.name for spec in plane.specs()})
         at_rest = standing.completed or (standing.waiting and not given)
-        runner = _runner(setup, log, plane, quiet=at_rest)
+        runner = _runner(setup, log, plane, quiet=at_rest, delegates=standing.delegates)
         if standing.completed and not given and not as_json:
             sys.stdout.write(f"{visible(standing.answer)}\n")
         try:
@@ -141,8 +141,15 @@ def _answers(texts: Sequence[str]) -> dict[str, object]:
     return given
 
 
-def _runner(setup: Setup, log: SessionLog | None, plane: LocalExecutionPlane, *, quiet: bool = False) -> RuntimeRunner:
-    """`quiet`: no model will be asked, so which it would be is nobody's concern."""
+def _runner(
+    setup: Setup,
+    log: SessionLog | None,
+    plane: LocalExecutionPlane,
+    *,
+    quiet: bool = False,
+    delegates: bool = False,
+) -> RuntimeRunner:
+    """`quiet`: no model will be asked, so which it would be is of no concern. `delegates`: it may have sub-agents."""
     choice = choose(setup.model, setup.base_url, lambda: list(local_servers()))
     options = RuntimeOptions(
         provider=choice.provider(),
@@ -151,6 +158,7 @@ def _runner(setup: Setup, log: SessionLog | None, plane: LocalExecutionPlane, *,
         system_prompt=setup.system,
         max_turns=setup.max_turns,
         timeout_ms=None if setup.timeout is None else max(1, round(setup.timeout * 1000)),
+        sub_agents=delegates,
     )
     if setup.model is None and not quiet:
         sys.stderr.write(f"model: {choice.name} ({choice.why})\n")

@@ -23,13 +23,14 @@ class Standing:
     """How the last goal stands.
 
     `completed`, `waiting`: it has ended well, it waits for answers. `answer` is what the model said last. `open_tools`
-    are the tools that the goal had and whose calls have no result yet.
+    are the tools that the goal had and whose calls have no result yet. `delegates`: it had sub-agents to delegate to.
     """
 
     completed: bool
     waiting: bool
     answer: str
     open_tools: tuple[str, ...]
+    delegates: bool = False
 
 
 async def standing_of(log: Log, session_id: str, path: str | None) -> Standing:
@@ -46,6 +47,7 @@ async def standing_of(log: Log, session_id: str, path: str | None) -> Standing:
         waiting=bool(open_requests(kernel.pending())),
         answer=_answer(goals[-1]),
         open_tools=() if completed else _open_tools(goals[-1]),
+        delegates=goals[-1].started.config.agents.delegate,
     )
 
 
