@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from deepstrike.providers.scripted import ScriptedProvider
     from deepstrike.providers.transport.base import Timeouts
     from deepstrike.providers.transport.breaker import CircuitBreaker
+    from deepstrike.roles import AgentRunSpec
     from deepstrike.run import Run, collect_text
     from deepstrike.runner import RuntimeRunner
     from deepstrike.sessions.base import SessionLog
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Agent": "deepstrike.agent",
     "AgentEvent": "deepstrike.stream",
+    "AgentRunSpec": "deepstrike.roles",
     "AnthropicProvider": "deepstrike.providers.anthropic",
     "Approve": "deepstrike.governance.approval",
     "CircuitBreaker": "deepstrike.providers.transport.breaker",
@@ -160,6 +162,7 @@ _HOMES = {
 __all__ = [
     "Agent",
     "AgentEvent",
+    "AgentRunSpec",
     "AnthropicProvider",
     "Approve",
     "CircuitBreaker",

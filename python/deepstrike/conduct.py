@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, cast
 
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
+from deepstrike.host.agents import Household, path_of
 from deepstrike.host.folding import unknown
+from deepstrike.host.lineage import require_own
 from deepstrike.host.meta import MetaPlane
 from deepstrike.host.oversight import Oversight
-from deepstrike.host.requests import open_requests, resolve
+from deepstrike.host.requests import open_requests, requests_of, resolve
 from deepstrike.host.session import HostFailed, JournalFailed, Session
 from deepstrike.output.shape import Misfit
 from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
-from deepstrike.wire.input import Resume
+from deepstrike.wire.effect import AskUser
+from deepstrike.wire.input import Answer, Resume, Value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from deepstrike.clock import Clock
     from deepstrike.errors import DeepStrikeError
     from deepstrike.governance.policy import Governance
+    from deepstrike.host.agents import Child
     from deepstrike.host.crew import Means
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.recent import Recent
@@ -32,7 +36,8 @@ if TYPE_CHECKING:
     from deepstrike.sessions.base import SessionLog
     from deepstrike.stream import Status
     from deepstrike.wire.effect import Outcome
-    from deepstrike.wire.input import Answer, Start
+    from deepstrike.wire.input import Start
+    from deepstrike.wire.policy import Attended
 
 _MICRO = 1_000_000
 _log = logging.getLogger("deepstrike")
@@ -40,7 +45,10 @@ _log = logging.getLogger("deepstrike")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a run is about, fixed before it begins."""
+    """What a run is about, fixed before it begins.
+
+    `perform` carries out its sub-agents where an interrupt finds them.
+    """
 
     session_id: str
     first: Start | Resume
@@ -50,6 +58,7 @@ class Task:
     means: Means
     governance: Governance | None = None
     form: Form | None = None
+    perform: Callable[[Child, Outbox], Awaitable[RunResult]] | None = None
 
 
 class Conduct:
@@ -79,6 +88,7 @@ class Conduct:
         """
         clock = current_clock()
         task = self._task = await self._prepare()
+        await require_own(task.session_id, task.log, task.first.config.agents.parent)
         oversight = Oversight(task.governance)
         session = await Session.open(task.session_id, task.log, task.recent, clock, task.first.config, oversight)
         try:
@@ -102,7 +112,7 @@ class Conduct:
         if isinstance(task.first, Resume):
             if session.kernel.phase == "idle":
                 raise unknown(task.session_id)
-            answers = resolve(session.kernel.pending(), task.answers, task.means.plane.validate)
+            answers = self._answers(session, task.first)
             standing = session.kernel.outcome()
             if standing is not None and not answers and _stays(standing, task.first):
                 return standing
@@ -110,6 +120,21 @@ class Conduct:
         if self._interrupted is not None:
             drive.interrupt(self._interrupted)
         return await drive.run(session.oversight.first(task.first), *answers)
+
+    def _answers(self, session: Session, resume: Resume) -> list[Answer]:
+        """What was given, and for sub-agents whose questions somebody here answers now: that they go on."""
+        task, owed = self._task, session.kernel.pending()
+        given = task.answers
+        if session.path:
+            # A sub-agent hears of all that its parent was ever given for it; what it took before is not open any more.
+            open_now = {request.request_id for request in open_requests(owed, session.path)}
+            given = {key: answer for key, answer in given.items() if key in open_now}
+        answers = resolve(owed, given, task.means.plane.validate, session.path)
+        answered = {answer.effect for answer in answers}
+        attended = resume.config.attended
+        asked = (ask for ask in owed if isinstance(ask, AskUser) and ask.kind == "agent" and ask.id not in answered)
+        heard = [Answer(ask.id, Value("{}")) for ask in asked if _is_attended(ask, attended)]
+        return [*answers, *heard]
 
     def _lost(self, session: Session, error: DeepStrikeError) -> RunResult:
         """The log is behind the kernel: the counters are the kernel's, the status is the failure's."""
@@ -136,7 +161,7 @@ class Conduct:
             text=outcome.text,
             output=self._output(outcome),
             status=cast("Status", outcome.status),
-            pending=open_requests(outcome.pending),
+            pending=open_requests(outcome.pending, path_of(self._task.first.config)),
             iterations=outcome.turns,
             usage=usage_of(outcome),
             total_tokens=outcome.input_tokens + outcome.output_tokens,
@@ -148,15 +173,28 @@ class Conduct:
 
 
 def _means(task: Task, session: Session) -> Means:
-    return replace(task.means, plane=MetaPlane(task.means.plane, session))
+    means = task.means
+    perform = task.perform or _perform
+    household = Household(task.first.config, task.log, task.governance, means, perform)
+    return replace(means, plane=MetaPlane(means.plane, session, means.delegates), household=household)
+
+
+async def _perform(child: Child, outbox: Outbox) -> RunResult:
+    return await child.perform(outbox)
 
 
 def _stays(standing: Outcome, resume: Resume) -> bool:
     """Whether going on would change nothing: the goal is completed, or waits for answers that nobody here gives."""
     if standing.status != "suspended":
         return standing.status == "completed"
-    attended = resume.config.attended
-    return not any(attended.suspensions if ask.kind == "suspension" else attended.approvals for ask in standing.pending)
+    return not any(_is_attended(ask, resume.config.attended) for ask in standing.pending)
+
+
+def _is_attended(ask: AskUser, attended: Attended) -> bool:
+    """Whether somebody here answers it, or one of the questions that a sub-agent waits with."""
+    return any(
+        attended.suspensions if request.kind == "suspension" else attended.approvals for request in requests_of(ask)
+    )
 
 
 def usage_of(outcome: Outcome) -> UsageEvent:

@@ -10,6 +10,7 @@ from deepstrike.errors import ConfigError
 from deepstrike.execution.local import LocalExecutionPlane
 from deepstrike.output.way import MODES
 from deepstrike.providers.base import ModelInfo, Provider
+from deepstrike.roles import sub_agents_of
 from deepstrike.sessions.memory import InMemorySessionLog
 from deepstrike.wire.policy import Limits, Model, Policy
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from deepstrike.output.form import Form
     from deepstrike.output.way import OutputMode
     from deepstrike.providers.base import LLMProvider
+    from deepstrike.roles import AgentRunSpec, SubAgents
     from deepstrike.sessions.base import SessionLog
     from deepstrike.stream import PermissionRequestEvent, ToolSuspendEvent
 
@@ -74,6 +76,8 @@ class RuntimeOptions:
     durability: how far an append has come before anybody acts on it: `os`, handed to the operating system, so that it
         outlives this process; `disk`, flushed, so that it outlives the machine. Needs a session log that offers
         `with_durability`. None means what the log was built with.
+    sub_agents: the sub-agents that the model may delegate to: True for any, a list of `AgentRunSpec` for those, or
+        `SubAgents` with bounds of depth and number. None means none.
 
     Raises `ConfigError` (a `ValueError`) that names the field and the remedy.
     """
@@ -98,6 +102,7 @@ class RuntimeOptions:
     output_type: object | None = None
     output_mode: OutputMode = "auto"
     durability: Literal["os", "disk"] | None = None
+    sub_agents: bool | Sequence[AgentRunSpec] | SubAgents | None = None
 
     def __post_init__(self) -> None:
         _require_methods("provider", self.provider, "stream")
@@ -118,6 +123,7 @@ class RuntimeOptions:
             _require_governance(self.governance)
         if self.durability is not None:
             _require_durable(self.durability, self.session_log)
+        sub_agents_of(self.sub_agents)
         self.form()
         self.limits(self.admit({}))
 

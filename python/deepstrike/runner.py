@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from deepstrike.attempt import Budget
 from deepstrike.blocking import block_on
+from deepstrike.children import catalogue, derived, missing_tools
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
 from deepstrike.execution.lifetime import Opening, close, open_plane
 from deepstrike.host.crew import Means
-from deepstrike.host.folding import asked, look
+from deepstrike.host.folding import asked, folded, read
+from deepstrike.host.lineage import parent_in
 from deepstrike.host.parts import checked_part
 from deepstrike.host.recent import Recent
 from deepstrike.host.requests import given, open_requests
@@ -23,8 +25,11 @@ from deepstrike.kernel import META_TOOLS, encode_input
 from deepstrike.options import RuntimeOptions
 from deepstrike.output.way import way_of
 from deepstrike.providers.base import Provider
+from deepstrike.roles import AgentRunSpec, SubAgents, sub_agents_of
 from deepstrike.run import Run
+from deepstrike.staff import Staff
 from deepstrike.text import well_formed
+from deepstrike.wire.agents import Agents
 from deepstrike.wire.input import Resume, Start
 from deepstrike.wire.message import Text
 from deepstrike.wire.policy import Attended, Config
@@ -34,7 +39,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deepstrike.attempt import Attempt, Stoppable
+    from deepstrike.children import Draft
     from deepstrike.execution.base import ExecutionPlane
+    from deepstrike.host.agents import Child
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.requests import Given
     from deepstrike.host.view import ContextView
@@ -59,8 +66,12 @@ class RuntimeRunner:
         self._plane = options.plane()
         self._form = options.form()
         self._recent = Recent()
+        self._sub_agents = sub_agents_of(options.sub_agents)
         self._active: set[Stoppable] = set()
         self._lock = threading.Lock()
+        self._staff = None if self._sub_agents is None else Staff(self._sub_agents, self._drafts)
+        for spec in () if self._sub_agents is None else self._sub_agents.roles:
+            derived(options, self._plane, self._log, spec)
 
     def run_streaming(
         self,
@@ -189,13 +200,44 @@ class RuntimeRunner:
             if session_id is None or work.session_id == session_id:
                 work.interrupt("the user interrupted")
 
+    def spawn(
+        self,
+        spec: AgentRunSpec,
+        task: str | Sequence[Part] | None = None,
+        *,
+        session_id: str | None = None,
+        deps: object = None,
+    ) -> Run:
+        """Put a sub-agent to work from outside a run: `spec` narrows the tools and limits of this runner's options.
+
+        It is a run like any other, in a session of its own that has no parent; `task` goes before that of the spec. A
+        sub-agent within a run, which shares that run's budgets, is what `delegate` and `as_tool` are for.
+
+        Raises `ConfigError`, also for a tool that the plane has not. The run raises as that of `run_streaming`.
+        """
+        if not isinstance(spec, AgentRunSpec):
+            raise ConfigError(f"spawn takes an AgentRunSpec(role, task), not {type(spec).__name__}")
+        goal = spec.task if task is None else task
+        if goal is None:
+            raise ConfigError(f"sub-agent {spec.role!r} has no task: AgentRunSpec(role, task), or spawn(spec, task)")
+        if spec.tools is not None and not isinstance(self._plane, Opening):
+            self._require_tools(spec)
+        return self._runner_of(spec).run_streaming(goal, session_id=session_id, deps=deps)
+
+    async def draft(self, session_id: str, goal: str) -> Task:
+        """What this runner would do with `goal`; a sub-agent is made of it (children.py)."""
+        await open_plane(self._plane)
+        return self._task(session_id, lambda config: Start(_parts(goal), config, ()), {}, self._options.admit({}), None)
+
     async def pending(self, session_id: str) -> tuple[PendingRequest, ...]:
         """The open requests of a session, the oldest first, read from its log; also of one that is live elsewhere.
 
         Raises `UnknownSession`, `CorruptLog` or another `SessionError`.
         """
-        kernel = await look(_session_id(session_id), self._log)
-        return open_requests(kernel.pending())
+        records = await read(_session_id(session_id), self._log)
+        parent = parent_in(records)
+        kernel = await folded(session_id, records)
+        return open_requests(kernel.pending(), () if parent is None else parent.path)
 
     async def context(self, session_id: str) -> ContextView:
         """The four slots of a session's context as its log stands, with the tokens of each; also of a live session.
@@ -211,11 +253,13 @@ class RuntimeRunner:
     async def aclose(self) -> None:
         """Interrupt what still runs, close the plane and the provider's connections. The runner can be used again."""
         self.interrupt()
+        roles = () if self._sub_agents is None else self._sub_agents.roles
         try:
             await close(self._plane)
         finally:
-            if isinstance(self._options.provider, Provider):
-                await self._options.provider.aclose()
+            for provider in (self._options.provider, *(spec.provider for spec in roles)):
+                if isinstance(provider, Provider):
+                    await provider.aclose()
 
     async def __aenter__(self) -> RuntimeRunner:
         return self
@@ -225,9 +269,23 @@ class RuntimeRunner:
     ) -> None:
         await self.aclose()
 
-    async def _perform(self, conduct: Conduct, outbox: Outbox) -> RunResult:
-        with self.attend(conduct):
-            return await conduct.perform(outbox)
+    async def _perform(self, work: Child, outbox: Outbox) -> RunResult:
+        with self.attend(work):
+            return await work.perform(outbox)
+
+    def _runner_of(self, spec: AgentRunSpec | None) -> RuntimeRunner:
+        """A runner of this role, whose runs an interrupt of this one finds."""
+        runner = RuntimeRunner(derived(self._options, self._plane, self._log, spec))
+        runner._active, runner._lock = self._active, self._lock
+        return runner
+
+    def _drafts(self, spec: AgentRunSpec | None) -> Draft:
+        return self._runner_of(spec).draft
+
+    def _require_tools(self, spec: AgentRunSpec) -> None:
+        missing = missing_tools(spec.tools or (), (tool.name for tool in self._plane.specs()))
+        if missing is not None:
+            raise ConfigError(f"sub-agent {spec.role!r}: {missing}")
 
     def _begin(
         self,
@@ -241,6 +299,8 @@ class RuntimeRunner:
         admitted = self._options.admit({} if extensions is None else extensions)
 
         def make() -> Task:
+            for spec in () if self._sub_agents is None else self._sub_agents.roles:
+                self._require_tools(spec)
             return self._task(session, first, answers, admitted, deps)
 
         made = None if isinstance(self._plane, Opening) else make()
@@ -265,7 +325,8 @@ class RuntimeRunner:
         begun = first(self._config(session, extensions, way))
         _require_crossable(begun)
         means = self._means(extensions, deps, way)
-        return Task(session, begun, answers, self._log, self._recent, means, self._options.governance, self._form)
+        governance, form = self._options.governance, self._form
+        return Task(session, begun, answers, self._log, self._recent, means, governance, form, self._perform)
 
     def _way(self) -> Way | None:
         if self._form is None:
@@ -286,16 +347,18 @@ class RuntimeRunner:
             options.on_tool_suspend,
             options.on_permission_request,
             way,
+            self._staff,
         )
 
     def _config(self, session: str, extensions: Mapping[str, object], way: Way | None) -> Config:
         system, tools = self._options.system_prompt, _tools(self._plane)
         if way is not None:
             system, tools = way.system(system), (*tools, *way.tools)
+        preload = (*self._options.initial_memory, *catalogue(self._sub_agents))
         return Config(
             session=well_formed(session),
             system=well_formed(system),
-            preload=tuple(map(well_formed, self._options.initial_memory)),
+            preload=tuple(map(well_formed, preload)),
             tools=tools,
             policy=self._options.policy(),
             limits=self._options.limits(extensions),
@@ -305,6 +368,7 @@ class RuntimeRunner:
                 approvals=self._options.on_permission_request is not None,
                 suspensions=self._options.on_tool_suspend is not None,
             ),
+            agents=_agents(self._sub_agents, tools),
         )
 
 
@@ -314,6 +378,13 @@ def _tools(plane: ExecutionPlane) -> tuple[ToolSpec, ...]:
     if taken:
         raise ConfigError(f"{taken[0]!r} is a tool of the runtime's own; give the plane's another name")
     return tools
+
+
+def _agents(sub_agents: SubAgents | None, tools: tuple[ToolSpec, ...]) -> Agents:
+    if sub_agents is None and not any(tool.agent for tool in tools):
+        return Agents()
+    bounds = sub_agents or SubAgents()
+    return Agents(sub_agents is not None, bounds.max_depth, bounds.max_children)
 
 
 def _require_crossable(first: Start | Resume) -> None:

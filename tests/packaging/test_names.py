@@ -17,6 +17,7 @@ NAMES = {
         "MiniMaxProvider OllamaProvider OpenAICompatibleProvider OpenAIProvider QwenProvider ReplayProvider "
         "RetryConfig ScriptedProvider Timeouts"
     ),
+    "sub-agents": "AgentRunSpec",
     "tools": "LocalExecutionPlane Suspend ToolContext read_file tool",
     "planes": "CompositePlane FilteredExecutionPlane McpExecutionPlane SandboxExecutionPlane",
     "governance": "Approve Deny Governance PermissionManager PermissionMode",

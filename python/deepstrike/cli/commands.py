@@ -75,7 +75,7 @@ def resume_session(
         if not without.tools:
             require_tools(standing, session_id, {spec.name for spec in plane.specs()})
         at_rest = standing.completed or (standing.waiting and not given)
-        runner = runner_of(setup, log, plane, quiet=at_rest)
+        runner = runner_of(setup, log, plane, quiet=at_rest, delegates=standing.delegates)
         if standing.completed and not given and not as_json:
             sys.stdout.write(f"{visible(standing.answer)}\n")
         try:
@@ -155,9 +155,14 @@ def _answers(texts: Sequence[str]) -> dict[str, object]:
 
 
 def runner_of(
-    setup: Setup, log: SessionLog | None, plane: LocalExecutionPlane, *, quiet: bool = False
+    setup: Setup,
+    log: SessionLog | None,
+    plane: LocalExecutionPlane,
+    *,
+    quiet: bool = False,
+    delegates: bool = False,
 ) -> RuntimeRunner:
-    """`quiet`: no model will be asked, so which it would be is nobody's concern."""
+    """`quiet`: no model will be asked, so which it would be is of no concern. `delegates`: it may have sub-agents."""
     options = RuntimeOptions(
         provider=provider_of(setup.model, setup.base_url, quiet=quiet),
         session_log=log,
@@ -166,6 +171,7 @@ def runner_of(
         system_prompt=setup.system,
         max_turns=setup.max_turns,
         timeout_ms=None if setup.timeout is None else max(1, round(setup.timeout * 1000)),
+        sub_agents=delegates,
     )
     return RuntimeRunner(options)
 

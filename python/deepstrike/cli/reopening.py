@@ -24,7 +24,8 @@ class Standing:
     """How the last goal stands.
 
     `completed`, `waiting`: it has ended well, it waits for answers. `answer` is what the model said last. `open_tools`
-    are the tools that the goal had and whose calls have no result yet. `governed`: it had a policy.
+    are the tools that the goal had and whose calls have no result yet. `governed`: it had a policy. `delegates`: it had
+    sub-agents to delegate to.
     """
 
     completed: bool
@@ -32,6 +33,7 @@ class Standing:
     answer: str
     open_tools: tuple[str, ...]
     governed: bool = False
+    delegates: bool = False
 
 
 async def standing_of(log: Log, session_id: str, path: str | None) -> Standing:
@@ -49,6 +51,7 @@ async def standing_of(log: Log, session_id: str, path: str | None) -> Standing:
         answer=_answer(goals[-1]),
         open_tools=() if completed else _open_tools(goals[-1]),
         governed=not completed and goals[-1].started.config.policy != Policy(),
+        delegates=goals[-1].started.config.agents.delegate,
     )
 
 

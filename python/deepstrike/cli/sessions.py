@@ -23,7 +23,7 @@ from deepstrike.secrets.shapes import masked
 from deepstrike.wire.event import Started
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from deepstrike.cli.place import Log
     from deepstrike.sessions.listing import Unreadable
@@ -34,7 +34,10 @@ _STATUS_WIDTH = 11
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One session of a list. `at` is when it was last written to; `trouble` says why it cannot be read, if so."""
+    """One session of a list. `at` is when it was last written to; `trouble` says why it cannot be read, if so.
+
+    `parent` is the session whose sub-agent it is, "" for none.
+    """
 
     session: str
     records: int
@@ -43,16 +46,17 @@ class _Row:
     goal: str
     pending: int = 0
     trouble: str = ""
+    parent: str = ""
 
 
 def list_sessions(path: str | None, *, as_json: bool) -> int:
-    """One line a session, in order of their first record."""
+    """One line a session, in order of their first record, sub-agents below whose they are."""
     rows = with_log(path, _rows)
     now = current_clock().now_ms()
     if as_json:
         _write(json_line(asdict(row)) for row in rows)
         return 0
-    width = max((len(one_line(row.session, 40)) for row in rows), default=0)
+    width = max((len(_name(row)) for row in rows), default=0)
     _write(_listed(row, width, now) for row in rows)
     if not rows and sys.stdout.isatty():
         sys.stdout.write("no sessions yet: deepstrike run --session ID keeps one\n")
@@ -140,7 +144,18 @@ async def _intact(log: Log, session_id: str, path: str | None) -> tuple[list[byt
 
 
 async def _rows(log: Log) -> list[_Row]:
-    return [await _row(log, session_id) for session_id in await log.sessions()]
+    rows = [await _row(log, session_id) for session_id in await log.sessions()]
+    there = {row.session for row in rows}
+    below: dict[str, list[_Row]] = {}
+    for row in rows:
+        below.setdefault(row.parent if row.parent in there else "", []).append(row)
+    return list(_nested(below, ""))
+
+
+def _nested(below: Mapping[str, Sequence[_Row]], parent: str) -> Iterator[_Row]:
+    for row in below.get(parent, ()):
+        yield row
+        yield from _nested(below, row.session)
 
 
 async def _row(log: Log, session_id: str) -> _Row:
@@ -161,15 +176,19 @@ async def _row(log: Log, session_id: str) -> _Row:
         at=0 if last is None else last.at,
         goal="" if goal is None else goal_text(goal),
         pending=len(open_requests(kernel.pending())),
+        parent="" if goal is None or (of := goal.started.config.agents.parent) is None else of.session,
     )
+
+
+def _name(row: _Row) -> str:
+    return one_line(f"↳ {row.session}" if row.parent else row.session, 40)
 
 
 def _listed(row: _Row, width: int, now: int) -> str:
     when = ago(row.at, now) if row.at else ""
     about = one_line(masked(row.trouble or row.goal), 80)
     waits = f" ({row.pending} pending)" if row.pending else ""
-    name = one_line(row.session, 40)
-    return f"{name:<{width}}  {row.status:<{_STATUS_WIDTH}}{waits}  {when:>10}  {row.records:>5} records  {about}"
+    return f"{_name(row):<{width}}  {row.status:<{_STATUS_WIDTH}}{waits}  {when:>10}  {row.records:>5} records  {about}"
 
 
 async def _reports(

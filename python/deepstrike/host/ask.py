@@ -59,20 +59,22 @@ class Question:
         return Answer(self._effect, Deny(f"{self._failure}: {well_formed(told(error))}"))
 
 
-def tool_question(ask: AskUser, on_tool_suspend: OnToolSuspend) -> Question:
+def tool_question(ask: AskUser, on_tool_suspend: OnToolSuspend, path: tuple[str, ...] = ()) -> Question:
     """A tool's own question, for `RuntimeOptions.on_tool_suspend`."""
 
     async def answer() -> Value:
-        return Value(answer_text(await _answered(on_tool_suspend, suspension(ask))))
+        return Value(answer_text(await _answered(on_tool_suspend, suspension(ask, path))))
 
     return Question(ask.id, answer, "the tool's question got no answer")
 
 
-def permission_question(ask: AskUser, on_permission_request: OnPermissionRequest, validate: Validate) -> Question:
+def permission_question(
+    ask: AskUser, on_permission_request: OnPermissionRequest, validate: Validate, path: tuple[str, ...] = ()
+) -> Question:
     """Whether a call may run, for `RuntimeOptions.on_permission_request`."""
 
     async def answer() -> AnswerBody:
-        given = await _answered(on_permission_request, permission(ask))
+        given = await _answered(on_permission_request, permission(ask, path))
         said = ruling(given)
         if said is None:
             return Deny(f"asking for permission gave a value of type {type(given).__name__}, not {FITTING}")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from contextvars import Context
 
     from deepstrike.execution.base import ExecutionPlane
+    from deepstrike.host.agents import Delegates, Household
     from deepstrike.host.ask import OnPermissionRequest, OnToolSuspend
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.session import Session
@@ -48,7 +49,11 @@ _left_behind: set[asyncio.Task[None]] = set()
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What the effects of a run are carried out with."""
+    """What the effects of a run are carried out with.
+
+    `delegates` are the sub-agents of `delegate`, None where it is not there; `household` is what any sub-agent is
+    handed down, set when the run begins.
+    """
 
     provider: LLMProvider
     plane: ExecutionPlane
@@ -60,6 +65,8 @@ class Means:
     on_tool_suspend: OnToolSuspend | None = None
     on_permission_request: OnPermissionRequest | None = None
     way: Way | None = None
+    delegates: Delegates | None = None
+    household: Household | None = None
 
 
 class Effort:
@@ -180,13 +187,15 @@ class Crew:
         efforts = [effort for effort in (*self._started.values(), *self._closing) if not effort.over]
         tasks = [task for effort in efforts if (task := effort.stop()) is not None]
         if tasks:
-            _, stuck = await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+            # A sub-agent's effects get less time than it has itself, so that it can still tell what it has spent.
+            grace = GRACE_SECONDS * 0.75 ** len(self._session.path)
+            _, stuck = await asyncio.wait(tasks, timeout=grace)
             for effort in efforts:
                 effort.over = True
             for task in stuck:
                 _left_behind.add(task)
                 task.add_done_callback(_left_behind.discard)
-                _log.warning("a stopped tool or model call did not end within %s s, it is left behind", GRACE_SECONDS)
+                _log.warning("a stopped tool or model call did not end within %s s, it is left behind", grace)
         return [effort.late for effort in efforts if effort.late is not None]
 
     def spawn(self, item: Input) -> None:
@@ -230,15 +239,18 @@ class Crew:
 
     def _question(self, ask: AskUser) -> Effort | None:
         means = self._means
+        if ask.kind == "agent":
+            return None
         if ask.kind == "suspension":
             if means.on_tool_suspend is None:
                 return None
             self._await_answer(ask)
-            question = tool_question(ask, means.on_tool_suspend)
+            question = tool_question(ask, means.on_tool_suspend, self._session.path)
         elif means.on_permission_request is None:
             return None
         else:
-            question = permission_question(ask, means.on_permission_request, means.plane.validate)
+            validate, path = means.plane.validate, self._session.path
+            question = permission_question(ask, means.on_permission_request, validate, path)
         return Effort(question, question.run, self._context.copy())
 
     def _await_answer(self, ask: AskUser) -> None:
@@ -258,5 +270,6 @@ class Crew:
     def _tool_run(self, effect: RunTool) -> Effort:
         means = self._means
         attended = means.on_tool_suspend is not None
-        run = ToolRun(effect, self._session, self._outbox, self.spawn if attended else None)
+        ask = self.spawn if attended else None
+        run = ToolRun(effect, self._session, self._outbox, ask, means.household)
         return Effort(run, partial(run.run, means.plane, means.agent_id, means.deps), self._context.copy())

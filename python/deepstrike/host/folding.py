@@ -62,10 +62,15 @@ async def look(session_id: str, log: SessionLog) -> Kernel:
 
     Raises `UnknownSession`, `CorruptLog`, or another `SessionError` that says how the log failed.
     """
+    return await folded(session_id, await read(session_id, log))
+
+
+async def read(session_id: str, log: SessionLog) -> list[bytes]:
+    """All records of a session. Raises `UnknownSession` where there are none, or as `look` does."""
     records = await asked(session_id, log.read(session_id))
     if not records:
         raise unknown(session_id)
-    return await folded(session_id, records)
+    return records
 
 
 def unknown(session_id: str) -> UnknownSession:

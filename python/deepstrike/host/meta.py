@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deepstrike.host.delegate import DELEGATE, checked, delegate
 from deepstrike.host.recall import recall
 from deepstrike.kernel import META_TOOLS, validate
 from deepstrike.tools.arguments import SchemaArguments
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from deepstrike.execution.base import ExecutionPlane, Invocation
+    from deepstrike.host.agents import Delegates
     from deepstrike.host.session import Session
     from deepstrike.wire.message import ToolResult, ToolSpec, Validated
 
@@ -30,11 +32,12 @@ _ARGUMENTS = {
 class MetaPlane:
     """A plane behind the meta-tools of one session. They are there where the plane has tools (kernel: `meta`)."""
 
-    __slots__ = ("_plane", "_session")
+    __slots__ = ("_delegates", "_plane", "_session")
 
-    def __init__(self, plane: ExecutionPlane, session: Session) -> None:
+    def __init__(self, plane: ExecutionPlane, session: Session, delegates: Delegates | None = None) -> None:
         self._plane = plane
         self._session = session
+        self._delegates = delegates
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """The plane's own tools; the kernel adds its own."""
@@ -42,12 +45,16 @@ class MetaPlane:
 
     def validate(self, name: str, args_text: str) -> Validated:
         """Check a call's arguments; never raises (execution/base.py)."""
-        if name in _ARGUMENTS and self._session.offers_tools:
+        if name == DELEGATE and self._delegates is not None:
+            return checked(_ARGUMENTS[name].check(args_text), args_text, self._delegates, self._plane)
+        if name in _ARGUMENTS and name != DELEGATE and self._session.offers_tools:
             return _ARGUMENTS[name].check(args_text)
         return self._plane.validate(name, args_text)
 
     async def execute(self, invocation: Invocation) -> ToolResult:
         """Run the tool; every failure is a result (execution/base.py)."""
+        if invocation.name == DELEGATE and self._delegates is not None:
+            return await delegate(self._delegates, invocation)
         answer = _HOSTED.get(invocation.name)
         if answer is not None:
             return await answer(self._session, invocation.args_text)

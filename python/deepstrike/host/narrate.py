@@ -68,17 +68,19 @@ class Narrator:
     `_asked` are the permission requests of that reply.
     """
 
-    __slots__ = ("_asked", "_calls", "_reply")
+    __slots__ = ("_asked", "_calls", "_path", "_reply")
 
-    def __init__(self) -> None:
+    def __init__(self, path: tuple[str, ...] = ()) -> None:
+        """`path` names the agents from the root down to the one whose records these are."""
+        self._path = path
         self._reply = -1
         self._calls: list[RecordedCall] = []
         self._asked: set[int] = set()
 
     @classmethod
-    def after(cls, records: Sequence[bytes]) -> Narrator:
+    def after(cls, records: Sequence[bytes], path: tuple[str, ...] = ()) -> Narrator:
         """One that has heard `records`: it knows the calls whose results are still to come."""
-        narrator = cls()
+        narrator = cls(path)
         told: list[bytes] = []
         for line in reversed(records):
             if _REPLIED in line or _ASKED in line:
@@ -99,9 +101,10 @@ class Narrator:
                 return (self._settled(event),)
             case Judged():
                 return self._judged(record.seq, event)
-            case Suspended():
+            case Suspended(agent=False):
                 call = self._call(event.call)
-                return (ToolSuspendEvent(call.id, call.name, request_id(record.seq), json_value(event.payload)),)
+                asked = request_id(record.seq, self._path)
+                return (ToolSuspendEvent(call.id, call.name, asked, json_value(event.payload)),)
             case Answered(answer=Deny(reason=reason)) if event.effect in self._asked:
                 call = self._call(event.call)
                 return (ToolDeniedEvent(call.id, call.name, "approval", reason),)
@@ -122,7 +125,9 @@ class Narrator:
             case Ask(reason=reason):
                 self._asked.add(seq)
                 call = self._call(event.call)
-                return (PermissionRequestEvent(request_id(seq), call.id, call.name, _arguments(call), reason),)
+                return (
+                    PermissionRequestEvent(request_id(seq, self._path), call.id, call.name, _arguments(call), reason),
+                )
             case Allow():
                 return ()
 
@@ -172,9 +177,12 @@ def _arguments(call: RecordedCall) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def request_id(effect: int) -> str:
-    """How the question of an AskUser is called outside: the same in every process, since an effect's id is."""
-    return str(effect)
+def request_id(effect: int, path: tuple[str, ...] = ()) -> str:
+    """How the question of an AskUser is called outside: the same in every process, since an effect's id is.
+
+    `path` names the agents from the root down to the one that asks.
+    """
+    return "/".join((*path, str(effect)))
 
 
 def json_value(text: str) -> object:

@@ -9,6 +9,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
+from deepstrike.stream import AgentEvent
+
 if TYPE_CHECKING:
     from deepstrike.stream import StreamEvent
 
@@ -92,6 +94,32 @@ class Outbox:
         for waiter in self._writers:
             _wake(waiter)
         self._writers.clear()
+
+
+class Nested(Outbox):
+    """The outbox of a sub-agent: what it puts goes to the root's caller, wrapped, and that caller holds it back."""
+
+    __slots__ = ("_path", "_root")
+
+    def __init__(self, outbox: Outbox, path: tuple[str, ...]) -> None:
+        """`outbox` is that of its parent, `path` names the agents from the root down to it."""
+        super().__init__()
+        self._root: Outbox = outbox._root if isinstance(outbox, Nested) else outbox
+        self._path = path
+        self.quiet = False
+
+    def put(self, event: StreamEvent) -> bool:
+        """See `Outbox.put`."""
+        return self._root.put(AgentEvent(self._path, event))
+
+    @property
+    def full(self) -> bool:
+        """See `Outbox.full`."""
+        return self._root.full
+
+    async def room(self) -> None:
+        """See `Outbox.room`."""
+        await self._root.room()
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from deepstrike.errors import DeepStrikeError
+from deepstrike.host.agents import path_of
 from deepstrike.host.folding import OFF_LOOP_BYTES, asked, folded, off_loop
 from deepstrike.host.narrate import Narrator
 from deepstrike.host.prompt import Prompt
@@ -66,6 +67,7 @@ class Session:
         "narrator",
         "offers_tools",
         "oversight",
+        "path",
         "prompt",
         "result_share",
         "secrecy",
@@ -82,6 +84,7 @@ class Session:
         oversight: Oversight,
     ) -> None:
         self.id = session_id
+        self.path = path_of(config)
         self.kernel: Kernel = standing.kernel
         self.prompt = standing.prompt
         self.narrator = standing.narrator
@@ -114,7 +117,7 @@ class Session:
             if standing is None or not await asked(session_id, _ends_alike(session_id, log, standing)):
                 records = await asked(session_id, log.read(session_id))
                 kernel = await folded(session_id, records, judge)
-                standing = Standing(kernel, Prompt(), Narrator.after(records), [], judge)
+                standing = Standing(kernel, Prompt(), Narrator.after(records, path_of(config)), [], judge)
         except BaseException:
             await _release(session_id, log, owner)
             raise

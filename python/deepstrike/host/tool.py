@@ -9,10 +9,14 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from deepstrike.errors import ToolError
 from deepstrike.execution.base import Invocation
+from deepstrike.host.agents import AgentCall, child_name, child_session, questions_text, spent_by, told_to_parent
 from deepstrike.host.exchange import question_text
 from deepstrike.host.narrate import json_value
+from deepstrike.host.outbox import Nested
 from deepstrike.host.parts import checked_part
+from deepstrike.host.requests import answers_in
 from deepstrike.host.steady import told
 from deepstrike.kernel import clip
 from deepstrike.secrets import bound
@@ -27,8 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deepstrike.execution.base import ExecutionPlane
+    from deepstrike.host.agents import Agent, Child, Household
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.session import Session
+    from deepstrike.wire.agents import Spent
     from deepstrike.wire.effect import RunTool
 
     Ask = Callable[[Suspend], None]
@@ -40,6 +46,7 @@ _log = logging.getLogger("deepstrike")
 _BYTES_A_CHARACTER = 4 * 1.35
 _UNSEEN = 256
 
+_CUT = "cancelled; it may have taken effect"
 _WITHHELD = (
     "not run: a secret was withheld from what it was to be called with, and only the process that was given it knows "
     "it; call it again"
@@ -57,7 +64,9 @@ class ToolRun:
         "_ask",
         "_asked",
         "_cancelled",
+        "_child",
         "_effect",
+        "_household",
         "_loop",
         "_outbox",
         "_progress",
@@ -65,12 +74,24 @@ class ToolRun:
         "_stopped",
     )
 
-    def __init__(self, effect: RunTool, session: Session, outbox: Outbox, ask: Ask | None) -> None:
-        """`ask` hands in a question that somebody in this process answers; None where nobody does."""
+    def __init__(
+        self,
+        effect: RunTool,
+        session: Session,
+        outbox: Outbox,
+        ask: Ask | None,
+        household: Household | None = None,
+    ) -> None:
+        """`ask` hands in a question that somebody in this process answers; None where nobody does.
+
+        `household` is what a sub-agent is handed down that the call puts to work.
+        """
         self._effect = effect
         self._session = session
         self._outbox = outbox
         self._ask = ask
+        self._household = household
+        self._child: Child | None = None
         self._loop = asyncio.get_running_loop()
         self._asked = 0
         self._answer: asyncio.Future[str | None] | None = None
@@ -98,10 +119,13 @@ class ToolRun:
         """The result, or the question that the tool was closed at; None when the run was stopped, or a refusal has
         settled the call."""
         effect = self._session.secrecy.opened(self._effect)
-        if effect is None:
+        if effect is None and self._effect.grant is None:
             return Result(self._effect.id, ToolResult((Text(_WITHHELD),), "not_run"))
-        self._effect = effect
-        context = ToolContext(self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, self._emit)
+        # A sub-agent that had begun knows its task from its own log.
+        self._effect = effect = effect or self._effect
+        context = ToolContext(
+            self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, self._emit, self._hire
+        )
         try:
             result = await plane.execute(Invocation(effect.name, effect.args, context, self._show, self._suspend))
             if len(result.parts) != 1 or type(result.parts[0]) is not Text:
@@ -110,15 +134,40 @@ class ToolRun:
                 result = await self._preview(result)
         except Parked as parked:
             self._quieten()
-            return None if self._stopped or self._answer is not None else Suspend(effect.id, parked.payload)
+            if self._stopped:
+                return self._cut()
+            return None if self._answer is not None else Suspend(effect.id, parked.payload)
         except asyncio.CancelledError:
             if self._stopped:
-                return None
+                return self._cut()
             result = ToolResult((Text("the tool was cancelled from inside"),), "exception")
         except Exception as error:
             result = ToolResult((Text(well_formed(told(error))),), "exception")
         self._quieten()
-        return Result(effect.id, result)
+        return Result(effect.id, result, self._spent)
+
+    @property
+    def _spent(self) -> Spent | None:
+        result = None if self._child is None else self._child.result
+        return None if result is None else spent_by(result)
+
+    def _cut(self) -> Result | None:
+        """What a stopped call has come to: nothing, but for what the sub-agent has used that it put to work."""
+        spent = self._spent
+        return None if spent is None else Result(self._effect.id, ToolResult((Text(_CUT),), "cancelled"), spent)
+
+    async def _hire(self, agent: Agent, role: str, task: str, tools: tuple[str, ...] | None = None) -> str:
+        """See `ToolContext`: put the sub-agent to work, or go on with it, and give what it says in the end."""
+        effect, household = self._effect, self._household
+        if household is None or effect.grant is None:
+            raise ToolError("a sub-agent can only be put to work by a call that its run knows to do so")
+        name, session_id = child_name(role, effect.id), child_session(self._session.id, effect.id)
+        call = AgentCall(session_id, name, task, tools, effect.grant, answers_in(effect.answers))
+        self._child = child = agent.child(household, call)
+        result = await household.perform(child, Nested(self._outbox, (*household.path, name)))
+        if result.status == "suspended":
+            raise Parked(questions_text(result.pending))
+        return told_to_parent(result)
 
     def broken(self, error: BaseException) -> Result:
         """What the call comes to where even telling its failure failed."""

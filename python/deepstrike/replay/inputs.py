@@ -143,7 +143,7 @@ def _of_settled(records: Lines, at: int, begun: Mapping[CallRef, int]) -> tuple[
     if record is None or not isinstance(record.event, Settled):
         return ()
     event = record.event
-    results: tuple[Input, ...] = (Result(begun[event.call], event.result),) if event.call in begun else ()
+    results: tuple[Input, ...] = (Result(begun[event.call], event.result, event.spent),) if event.call in begun else ()
     closings = _closing_behind(records, at)
     return (*closings, *results) if event.result.error_kind in _CLOSING else (*results, *closings)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from deepstrike.errors import ToolError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from deepstrike.host.agents import Agent
 
 
 class Flag:
@@ -31,6 +35,21 @@ def _discard(_text: str) -> None:
     return
 
 
+class Hire(Protocol):
+    """Puts a sub-agent to work within this call, or goes on with it, and gives what it says in the end.
+
+    `agent` is what can be put to work (`deepstrike.host.agents.Agent`). Raises `ToolError` where it does not complete
+    its task; the call is closed, and run again later, where it has to wait.
+    """
+
+    async def __call__(self, agent: Agent, role: str, task: str, tools: tuple[str, ...] | None = None) -> str:
+        """See the class."""
+
+
+async def _nobody(agent: Agent, role: str, task: str, tools: tuple[str, ...] | None = None) -> str:
+    raise ToolError("this tool puts a sub-agent to work, which only a run can do")
+
+
 class ToolContext(msgspec.Struct, frozen=True, eq=False):
     """Injected into a parameter annotated `ToolContext`; it is not part of the tool's schema.
 
@@ -45,6 +64,7 @@ class ToolContext(msgspec.Struct, frozen=True, eq=False):
     deps: Any = None
     _cancelled: Flag = msgspec.field(default_factory=Flag)
     _emit: Callable[[str], None] = _discard
+    _hire: Hire = _nobody
 
     @property
     def cancelled(self) -> bool:

@@ -169,6 +169,7 @@ def _changed(made: Tool[P, R], options: _Options) -> Tool[P, R]:
         effect=options.effect or made.effect,
         timeout_ms=options.timeout_ms if options.timeout_ms is not None else made.timeout_ms,
         parameters=read_schema(name, options.parameters) if options.parameters is not None else made.parameters,
+        agent=made.agent,
         _names=made._names,
         _validate=options.validate or made._validate,
     )

@@ -31,8 +31,8 @@ class Tool(Generic[P, R_co]):
     """Made by `tool`; frozen, and still called like the function.
 
     `effect` says what a crash means: `read` and `idempotent` calls are run again, a `once` call never silently.
-    `timeout_ms` bounds one call. `parameters` is explicit JSON schema text, None where the signature decides; then the
-    schema is built when `spec` is first asked for.
+    `agent`: a call puts a sub-agent to work. `timeout_ms` bounds one call. `parameters` is explicit JSON schema text,
+    None where the signature decides; then the schema is built when `spec` is first asked for.
     """
 
     function: Callable[P, R_co]
@@ -41,6 +41,7 @@ class Tool(Generic[P, R_co]):
     effect: Effect = "once"
     timeout_ms: int | None = None
     parameters: str | None = None
+    agent: bool = False
     _names: Mapping[str, object] | None = field(default=None, compare=False)
     _validate: Validate | None = field(default=None, compare=False)
 
@@ -72,7 +73,11 @@ class Tool(Generic[P, R_co]):
         Raises `ConfigError` if no schema can be made of the signature, or the given one is no valid schema.
         """
         return ToolSpec(
-            name=self.name, description=self.description, parameters=self._arguments.schema, effect=self.effect
+            name=self.name,
+            description=self.description,
+            parameters=self._arguments.schema,
+            effect=self.effect,
+            agent=self.agent,
         )
 
     def check(self, args_text: str) -> Validated:

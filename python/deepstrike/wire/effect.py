@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deepstrike.wire.agents import Grant
 from deepstrike.wire.message import Wire
 
 
@@ -21,7 +22,8 @@ class CallModel(Wire, frozen=True, tag="call_model"):
 class RunTool(Wire, frozen=True, tag="run_tool"):
     """Run a tool whose `Begun` is in the log. `args` is the validated JSON text, `key` the idempotency key.
 
-    `answers` are the recorded answers of its suspensions so far, as JSON text, in order.
+    `answers` are the recorded answers of its suspensions so far, as JSON text, in order. `grant` is what the sub-agent
+    may use up that it puts to work.
     """
 
     id: int
@@ -30,10 +32,14 @@ class RunTool(Wire, frozen=True, tag="run_tool"):
     args: str
     key: str
     answers: tuple[str, ...] = ()
+    grant: Grant | None = None
 
 
 class AskUser(Wire, frozen=True, tag="ask_user"):
-    """A question that waits: `kind` is approval or suspension, `payload` JSON text or the reason for asking."""
+    """A question that waits: `kind` is approval, suspension, or agent where a sub-agent waits with its own questions.
+
+    `payload` is JSON text, or the reason for asking.
+    """
 
     id: int
     kind: str

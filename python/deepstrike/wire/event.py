@@ -5,6 +5,7 @@ Read leniently: unknown fields of a record are ignored here, unlike on the way i
 
 from __future__ import annotations
 
+from deepstrike.wire.agents import Grant, Spent
 from deepstrike.wire.input import AnswerBody, Fault
 from deepstrike.wire.message import Block, Notice, Part, RecordedPart, ToolResult, Usage, Validated, Wire
 from deepstrike.wire.policy import Config, Policy, Price
@@ -117,25 +118,31 @@ class Judged(Event, frozen=True, tag="judged"):
 
 
 class Begun(Event, frozen=True, tag="begun"):
-    """The tool of `effect` (the seq of its Judged) is about to run."""
+    """The tool of `effect` (the seq of its Judged) is about to run.
+
+    `grant` is what the sub-agent may use up that it puts to work.
+    """
 
     call: CallRef
     effect: int
+    grant: Grant | None = None
 
 
 class Settled(Event, frozen=True, tag="settled"):
-    """A call has its result."""
+    """A call has its result. `spent` is what the sub-agent used that it put to work; the rest of its grant returns."""
 
     call: CallRef
     result: ToolResult
     tokens: int
+    spent: Spent | None = None
 
 
 class Suspended(Event, frozen=True, tag="suspended"):
-    """A running tool waits for an answer."""
+    """A running tool waits for an answer; `agent`: it is a sub-agent that waits, with questions of its own."""
 
     call: CallRef
     payload: str
+    agent: bool = False
 
 
 class Answered(Event, frozen=True, tag="answered"):

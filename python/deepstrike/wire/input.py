@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deepstrike.wire.agents import Spent
 from deepstrike.wire.message import Notice, Part, ReplyPart, ToolResult, Usage, Validated, Wire
 from deepstrike.wire.policy import Config, Policy, Price
 from deepstrike.wire.signal import Signal
@@ -60,10 +61,11 @@ class Failure(Wire, frozen=True, tag="failure"):
 
 
 class Result(Wire, frozen=True, tag="result"):
-    """The tool run `effect` came to an end."""
+    """The tool run `effect` came to an end; `spent` is what the sub-agent used that it put to work."""
 
     effect: int
     result: ToolResult
+    spent: Spent | None = None
 
 
 class Suspend(Wire, frozen=True, tag="suspend"):

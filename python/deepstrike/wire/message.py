@@ -113,12 +113,16 @@ class Notice(Wire, frozen=True):
 
 
 class ToolSpec(Wire, frozen=True):
-    """A tool as the model sees it. `parameters` is JSON schema text; `effect` rules what a crash means."""
+    """A tool as the model sees it. `parameters` is JSON schema text; `effect` rules what a crash means.
+
+    `agent`: calling it puts a sub-agent to work.
+    """
 
     name: str
     description: str
     parameters: str
     effect: str = "once"
+    agent: bool = False
 
 
 class BlobRef(Wire, frozen=True):

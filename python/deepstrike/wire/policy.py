@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deepstrike.wire.agents import Agents
 from deepstrike.wire.message import ToolSpec, Wire
 
 
@@ -115,3 +116,4 @@ class Config(Wire, frozen=True):
     model: Model
     placement: str = "frozen"
     attended: Attended = Attended()
+    agents: Agents = Agents()

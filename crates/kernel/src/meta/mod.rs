@@ -1,5 +1,6 @@
 //! Meta-tools: tools that the kernel itself offers. Those with a `settle` it answers by itself, the others the host does.
 
+mod delegate;
 mod recall;
 mod update_plan;
 
@@ -11,7 +12,7 @@ use crate::wire::policy::Config;
 use crate::wire::task::Plan;
 
 /// All of them, by name.
-pub const META_TOOLS: &[MetaTool] = &[recall::TOOL, update_plan::TOOL];
+pub const META_TOOLS: &[MetaTool] = &[delegate::TOOL, recall::TOOL, update_plan::TOOL];
 
 /// A tool of the kernel's own.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,8 @@ pub struct MetaTool {
     pub parameters: &'static str,
     /// What a crash means.
     pub effect: Class,
+    /// Whether it only reads what the run itself holds: such a tool needs a rule against it to be refused.
+    pub own: bool,
     /// Whether the model is offered it.
     pub offered: fn(&Config) -> bool,
     /// For a tool that changes nothing but the task state: what it sets.
@@ -42,6 +45,7 @@ impl MetaTool {
             description: self.description.to_string(),
             parameters: self.parameters.to_string(),
             effect: self.effect,
+            agent: false,
         }
     }
 }
@@ -50,6 +54,19 @@ impl MetaTool {
 #[must_use]
 pub fn named(name: &str) -> Option<&'static MetaTool> {
     META_TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// Whether a name is that of a meta-tool that only reads what the run itself holds.
+#[must_use]
+pub fn is_own(name: &str) -> bool {
+    named(name).is_some_and(|tool| tool.own)
+}
+
+/// Whether calling the tool of a name puts a sub-agent to work.
+#[must_use]
+pub fn is_agent(config: &Config, name: &str) -> bool {
+    (config.agents.delegate && name == delegate::TOOL.name)
+        || config.tools.iter().any(|tool| tool.agent && tool.name == name)
 }
 
 /// The tools that a run offers: its own and the kernel's.
@@ -68,5 +85,5 @@ pub fn class(config: &Config, name: &str) -> Class {
 
 /// Whether there is anything whose results a model could want to read again.
 fn beside_tools(config: &Config) -> bool {
-    !config.tools.is_empty()
+    !config.tools.is_empty() || config.agents.delegate
 }

@@ -8,6 +8,7 @@ pub(super) const TOOL: MetaTool = MetaTool {
     description: "Read what was left out here, by the ref in its place, from an offset in characters.",
     parameters: r#"{"type":"object","properties":{"ref":{"type":"string"},"offset":{"type":"integer","minimum":0}},"required":["ref"]}"#,
     effect: Class::Read,
+    own: true,
     offered: beside_tools,
     settle: None,
 };

@@ -13,6 +13,7 @@ pub(super) const TOOL: MetaTool = MetaTool {
     description: "Set the whole plan of a task of several steps, and in a line what was reached.",
     parameters: r#"{"type":"object","properties":{"steps":{"type":"array","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string","enum":["todo","doing","done"]}},"required":["text","status"]}},"progress":{"type":"string"}},"required":["steps"]}"#,
     effect: Class::Idempotent,
+    own: true,
     offered: beside_tools,
     settle: Some(plan),
 };

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::context::arguments::object_text;
+use crate::wire::agents::Grant;
 use crate::wire::event::{CallRef, Verdict};
 use crate::wire::message::{Err as Objection, RecordedCall, Validated};
 use crate::wire::policy::Attended;
@@ -30,6 +31,10 @@ pub struct OpenCall {
     pub approved: bool,
     /// The answers to its suspensions so far.
     pub answers: Vec<String>,
+    /// Whether it puts a sub-agent to work.
+    pub agent: bool,
+    /// What that sub-agent may use up, once it has begun.
+    pub grant: Option<Grant>,
 }
 
 /// How far a call is.
@@ -100,7 +105,7 @@ pub enum Step {
 impl OpenCall {
     /// A call as it was recorded.
     #[must_use]
-    pub fn new(session: &str, at: CallRef, call: &RecordedCall) -> Self {
+    pub fn new(session: &str, at: CallRef, call: &RecordedCall, agent: bool) -> Self {
         let args = validated_args(&call.validated, &call.args_text);
         let key = args.as_ref().map(|args| key(session, at, args)).unwrap_or_default();
         Self {
@@ -112,6 +117,8 @@ impl OpenCall {
             step: Step::Fresh,
             approved: false,
             answers: Vec::new(),
+            agent,
+            grant: None,
         }
     }
 
@@ -152,12 +159,12 @@ impl OpenCall {
         }
     }
 
-    /// Whether it waits for an answer that nobody in this process gives.
+    /// Whether it waits for an answer that nobody in this process gives; what a sub-agent asks is answered inside it.
     #[must_use]
     pub fn is_parked(&self, attended: &Attended) -> bool {
         match self.step {
             Step::Asked { .. } => !attended.approvals,
-            Step::Suspended { .. } => !attended.suspensions,
+            Step::Suspended { .. } => self.agent || !attended.suspensions,
             _ => false,
         }
     }

@@ -85,5 +85,5 @@ pub(crate) fn settle(call: &OpenCall, kind: &str, text: &str, scale: &Scale<'_>)
     let parts = vec![Part::Text(Text { text: text.to_string() })];
     let tokens = scale.content(&parts);
     let result = ToolResult { parts, error_kind: kind.to_string(), blob: None };
-    Event::Settled(Settled { call: call.at, result, tokens })
+    Event::Settled(Settled { call: call.at, result, tokens, spent: None })
 }

@@ -3,6 +3,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::begin::begin;
 use super::calls::{OpenCall, Step};
 use super::closing::{Why, close, settle_by_step};
 use super::limits;
@@ -15,7 +16,7 @@ use crate::Millis;
 use crate::context::weigh::{Scale, Tokens};
 use crate::governance::{Call, Name, Schemas, Stage, View, Windows, judge};
 use crate::meta;
-use crate::wire::event::{Begun, CallRef, Event, Judged, Status};
+use crate::wire::event::{CallRef, Event, Judged, Status};
 
 /// What *decide* may use beside the state.
 pub(crate) struct Desk<'a> {
@@ -78,7 +79,7 @@ fn act(state: &State, run: &Run, desk: &mut Desk<'_>, now: i64) -> Option<Event>
     if let Some(event) = run.open_calls().find_map(|call| settle_here(&state.task, call, &scale)) {
         return Some(event);
     }
-    begin(run)
+    begin(state, run, &scale, now)
 }
 
 fn fresh(call: &OpenCall) -> Option<(&OpenCall, &str)> {
@@ -96,7 +97,7 @@ fn pass(state: &State, run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'
         name: &call.name,
         args,
         approved: call.approved,
-        own: meta::named(&call.name).is_some(),
+        own: meta::is_own(&call.name),
     };
     let (verdict, trail) = judge(desk.stages, &view, &seen, desk.windows, Millis(now));
     Event::Judged(Judged { call: call.at, verdict, trail })
@@ -106,15 +107,4 @@ fn pass(state: &State, run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'
 pub(crate) fn windows_name(state: &State, run: &Run, at: CallRef) -> Name {
     let session = xxh3_64_with_seed(run.config.session.as_bytes(), state.born.cast_unsigned());
     Name { session, reply: at.reply, index: at.index }
-}
-
-fn begin(run: &Run) -> Option<Event> {
-    let running = run.open_calls().filter(|call| matches!(call.step, Step::Running { .. })).count();
-    if u64::try_from(running).unwrap_or(u64::MAX) >= run.config.limits.parallel {
-        return None;
-    }
-    run.open_calls().find_map(|call| match call.step {
-        Step::Ready { effect, .. } => Some(Event::Begun(Begun { call: call.at, effect })),
-        _ => None,
-    })
 }

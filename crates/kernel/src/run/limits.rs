@@ -83,7 +83,7 @@ impl Stop {
 /// The limit that stands in the way at `now`, if one does.
 pub(crate) fn reached(state: &State, run: &Run, now: i64) -> Option<Stop> {
     let limits = &run.config.limits;
-    if run.tally.turns >= limits.max_turns {
+    if turns_left(run) == 0 {
         return Some(Stop::Turns(limits.max_turns));
     }
     if let Some(timeout) = limits.timeout_ms.filter(|timeout| run.active_ms(state.at, now) >= *timeout) {
@@ -120,22 +120,34 @@ pub(crate) fn allowance(state: &State, run: &Run) -> Allowance {
     }
 }
 
-/// Output tokens that `max_total_tokens` leaves after the next prompt.
-fn tokens_left(state: &State, run: &Run, limits: &Limits) -> Option<(u64, Stop)> {
+/// Model calls that are left.
+pub(crate) fn turns_left(run: &Run) -> u64 {
+    run.config.limits.max_turns.saturating_sub(run.tally.all_turns())
+}
+
+/// Tokens that `max_total_tokens` leaves after the next prompt.
+pub(crate) fn tokens_left(state: &State, run: &Run, limits: &Limits) -> Option<(u64, Stop)> {
     let most = limits.max_total_tokens?;
-    let used = run.tally.usage.input.saturating_add(run.tally.usage.output);
+    let usage = run.tally.all_usage();
+    let used = usage.input.saturating_add(usage.output);
     let left = most.saturating_sub(used).saturating_sub(state.prompt.tokens());
     Some((left, Stop::Tokens(most)))
 }
 
 /// Output tokens that `max_cost` leaves after the next prompt, at the list price without a cache.
 fn cost_left(state: &State, run: &Run, limits: &Limits) -> Option<(u64, Stop)> {
-    let (most, price) = (limits.max_cost?, run.price()?);
-    let prompt = cost(price, &Usage { input: state.prompt.tokens(), ..Usage::default() });
-    let left = most.saturating_sub(run.tally.cost).saturating_sub(prompt);
+    let (price, (left, stop)) = (run.price()?, money_left(state, run, limits)?);
     let tokens = u128::from(left).saturating_mul(MILLION).checked_div(u128::from(price.output));
     let tokens = tokens.unwrap_or(if left == 0 { 0 } else { u128::MAX });
-    Some((u64::try_from(tokens).unwrap_or(u64::MAX), Stop::Cost(most)))
+    Some((u64::try_from(tokens).unwrap_or(u64::MAX), stop))
+}
+
+/// Micro-dollars that `max_cost` leaves after the next prompt.
+pub(crate) fn money_left(state: &State, run: &Run, limits: &Limits) -> Option<(u64, Stop)> {
+    let most = limits.max_cost?;
+    let input = Usage { input: state.prompt.tokens(), ..Usage::default() };
+    let prompt = run.price().map_or(0, |price| cost(price, &input));
+    Some((most.saturating_sub(run.tally.all_cost()).saturating_sub(prompt), Stop::Cost(most)))
 }
 
 const MILLION: u128 = 1_000_000;

@@ -1,5 +1,6 @@
 //! The run: the life cycle, what is decided, what is remembered, what is owed.
 
+pub(crate) mod begin;
 pub mod calls;
 pub mod closing;
 pub(crate) mod decide;

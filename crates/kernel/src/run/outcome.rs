@@ -18,23 +18,26 @@ pub(crate) fn outcome(state: &State) -> Option<Outcome> {
     if run.phase() != Phase::Waiting {
         return None;
     }
-    let pending: Vec<_> = run.open_calls().filter_map(ask_user).map(Open::AskUser).collect();
+    let mut asks: Vec<_> = run.open_calls().filter_map(ask_user).collect();
+    asks.sort_by_key(|ask| ask.id);
+    let pending = asks.into_iter().map(Open::AskUser).collect();
     Some(Outcome { pending, ..summary(run, Status::Suspended, None) })
 }
 
 fn summary(run: &Run, status: Status, fault: Option<&Fault>) -> Outcome {
-    let (tally, usage) = (&run.tally, &run.tally.usage);
+    let (tally, usage) = (&run.tally, run.tally.all_usage());
+    let unpriced = tally.unpriced || tally.delegated.unpriced;
     Outcome {
         status,
         text: tally.text.clone(),
-        turns: tally.turns,
+        turns: tally.all_turns(),
         input_tokens: usage.input,
         output_tokens: usage.output,
         cached_tokens: usage.cached,
         cache_write_tokens: usage.cache_write,
         reasoning_tokens: usage.reasoning,
-        priced: !tally.unpriced && (tally.turns > 0 || run.config.model.price.is_some()),
-        cost: tally.cost,
+        priced: !unpriced && (tally.turns > 0 || run.config.model.price.is_some()),
+        cost: tally.all_cost(),
         code: fault.map(|fault| fault.code.clone()).unwrap_or_default(),
         message: fault.map(|fault| fault.message.clone()).unwrap_or_default(),
         retryable: fault.is_some_and(|fault| fault.retryable),

@@ -38,6 +38,7 @@ fn run_tool(call: &OpenCall) -> Option<RunTool> {
         args: arguments(call),
         key: call.key.clone(),
         answers: call.answers.iter().take(given).cloned().collect(),
+        grant: call.grant.clone(),
     })
 }
 
@@ -45,6 +46,7 @@ fn run_tool(call: &OpenCall) -> Option<RunTool> {
 pub(crate) fn ask_user(call: &OpenCall) -> Option<AskUser> {
     let (id, kind, payload) = match &call.step {
         Step::Asked { effect, reason } => (*effect, Question::Approval, reason),
+        Step::Suspended { ask, payload, .. } if call.agent => (*ask, Question::Agent, payload),
         Step::Suspended { ask, payload, .. } => (*ask, Question::Suspension, payload),
         _ => return None,
     };

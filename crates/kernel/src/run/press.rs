@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::follow::Desk;
-use super::limits::{Stop, TOO_LONG};
+use super::limits::{Stop, TOO_LONG, turns_left};
 use super::state::{Overflow, Run, State};
 use crate::context::compress::{compress, parameters};
 use crate::context::pressure::{Marks, marks, pays};
@@ -64,7 +64,7 @@ fn why(state: &State, run: &Run, marks: &Marks, now: i64) -> Option<Why> {
 
 /// A goal is taken to go on for as many calls as it has had, within its limit.
 fn calls_to_come(run: &Run) -> u64 {
-    run.tally.turns.min(run.config.limits.max_turns.saturating_sub(run.tally.turns))
+    run.tally.turns.min(turns_left(run))
 }
 
 fn could_pay(run: &Run, before: u64, after: u64) -> bool {

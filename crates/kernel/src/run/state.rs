@@ -12,6 +12,7 @@ use super::resolve::Next;
 use super::stuck::Round;
 use crate::context::prompt::Prompt;
 use crate::context::task::Task;
+use crate::wire::agents::Spent;
 use crate::wire::event::{CallRef, Ended};
 use crate::wire::message::Usage;
 use crate::wire::policy::{Config, Limits, Price};
@@ -76,6 +77,29 @@ pub(crate) struct Tally {
     pub(crate) repairs: u64,
     pub(crate) blanks: u64,
     pub(crate) text: String,
+    /// How many sub-agents were put to work.
+    pub(crate) agents: u64,
+    /// What those have used that came to an end.
+    pub(crate) delegated: Spent,
+}
+
+impl Tally {
+    /// Model calls, those of sub-agents included.
+    pub(crate) fn all_turns(&self) -> u64 {
+        self.turns.saturating_add(self.delegated.turns)
+    }
+
+    /// Tokens, those of sub-agents included.
+    pub(crate) fn all_usage(&self) -> Usage {
+        let mut usage = self.usage.clone();
+        usage.add(&self.delegated.usage);
+        usage
+    }
+
+    /// Micro-dollars, those of sub-agents included.
+    pub(crate) fn all_cost(&self) -> u64 {
+        self.cost.saturating_add(self.delegated.cost)
+    }
 }
 
 /// The last reply.

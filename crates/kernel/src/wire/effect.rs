@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use super::agents::Grant;
 use super::event::Status;
 use super::plain;
 
@@ -39,6 +40,9 @@ pub struct RunTool {
     /// The recorded answers of its suspensions so far, as JSON text, in order.
     #[serde(default, skip_serializing_if = "plain")]
     pub answers: Vec<String>,
+    /// What the sub-agent that it puts to work may use up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Grant>,
 }
 
 words! {
@@ -48,6 +52,8 @@ words! {
         Approval = "approval",
         /// A running tool asks.
         Suspension = "suspension",
+        /// A sub-agent waits for answers to its own questions.
+        Agent = "agent",
     }
 }
 

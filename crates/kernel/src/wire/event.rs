@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use super::agents::{Grant, Spent};
 use super::input::{AnswerBody, Fault, Finish, is_yes, yes};
 use super::message::{Block, Notice, Part, RecordedPart, ToolResult, Usage, Validated};
 use super::plain;
@@ -167,6 +168,9 @@ pub struct Begun {
     pub call: CallRef,
     /// Seq of its Judged.
     pub effect: u64,
+    /// What the sub-agent that it puts to work may use up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Grant>,
 }
 
 /// A call has its result.
@@ -178,6 +182,9 @@ pub struct Settled {
     pub result: ToolResult,
     /// Tokens of the block it becomes.
     pub tokens: u64,
+    /// What the sub-agent used that it put to work; the rest of its grant returns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
 }
 
 /// A running tool waits for an answer.
@@ -187,6 +194,9 @@ pub struct Suspended {
     pub call: CallRef,
     /// JSON text.
     pub payload: String,
+    /// Whether it is a sub-agent that waits, with questions of its own.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub agent: bool,
 }
 
 /// The answer to the AskUser `effect`.

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use super::agents::Spent;
 use super::message::{Notice, Part, ReplyPart, ToolResult, Usage, Validated};
 use super::plain;
 use super::policy::{Config, Policy, Price};
@@ -120,6 +121,9 @@ pub struct Result {
     pub effect: u64,
     /// What it came to.
     pub result: ToolResult,
+    /// What the sub-agent used that it put to work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
 }
 
 /// The tool run `effect` asks a question and waits.

@@ -142,6 +142,17 @@ pub struct Usage {
     pub reasoning: u64,
 }
 
+impl Usage {
+    /// Adds another one to it.
+    pub fn add(&mut self, usage: &Self) {
+        self.input = self.input.saturating_add(usage.input);
+        self.output = self.output.saturating_add(usage.output);
+        self.cached = self.cached.saturating_add(usage.cached);
+        self.cache_write = self.cache_write.saturating_add(usage.cache_write);
+        self.reasoning = self.reasoning.saturating_add(usage.reasoning);
+    }
+}
+
 words! {
     /// What a crash means for a tool that had begun.
     #[derive(Default)]
@@ -178,6 +189,9 @@ pub struct ToolSpec {
     /// What a crash means.
     #[serde(default, skip_serializing_if = "plain")]
     pub effect: Class,
+    /// Whether calling it puts a sub-agent to work.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub agent: bool,
 }
 
 /// A full result that is kept outside the context.

@@ -7,6 +7,7 @@ mod tagged;
 #[macro_use]
 mod words;
 
+pub mod agents;
 pub mod effect;
 pub mod event;
 pub mod input;

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use super::agents::Agents;
 use super::message::ToolSpec;
 use super::plain;
 
@@ -219,4 +220,7 @@ pub struct Config {
     /// Who is there to answer.
     #[serde(default, skip_serializing_if = "plain")]
     pub attended: Attended,
+    /// Its sub-agents, and whose it is itself.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub agents: Agents,
 }

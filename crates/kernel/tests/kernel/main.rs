@@ -10,6 +10,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod agents;
 mod compression;
 mod contract;
 mod governance;

@@ -2,8 +2,9 @@
 //! refusals), and a rejected input changes nothing. `PROPTEST_CASES` sets how many; a failure prints its seed.
 
 use deepstrike_kernel::governance::{Call, Stage, StageVerdict, View, Windows};
-use deepstrike_kernel::wire::input::{Finish, Input, Reply};
-use deepstrike_kernel::wire::message::{Ok as Valid, ReplyPart, Usage, Validated};
+use deepstrike_kernel::wire::agents::{Agents, Grant, Spent};
+use deepstrike_kernel::wire::input::{Finish, Input, Reply, Result as ToolEnd};
+use deepstrike_kernel::wire::message::{Class, Ok as Valid, ReplyPart, ToolSpec, Usage, Validated};
 use deepstrike_kernel::wire::policy::{Attended, Config};
 use deepstrike_kernel::wire::signal::Urgency;
 use deepstrike_kernel::{Kernel, Millis, Rejected};
@@ -66,6 +67,8 @@ fn configs() -> impl Strategy<Value = Config> {
             config.attended = Attended { approvals, suspensions };
             if other {
                 config.tools.truncate(2);
+                config.tools.push(ToolSpec { agent: true, ..tool("help", Class::Idempotent) });
+                config.agents = Agents { delegate: approvals, depth: 2, children: 3, parent: None };
             }
             config
         },
@@ -75,7 +78,7 @@ fn configs() -> impl Strategy<Value = Config> {
 fn parts() -> impl Strategy<Value = Vec<ReplyPart>> {
     let part = prop_oneof![
         2 => "[ a-z]{0,6}".prop_map(|text| said(&text)),
-         6 => ("(c|call_[0-9]_[0-9])?", "write|put|look|nothing", "\\{\\}|\\{|null|")
+         6 => ("(c|call_[0-9]_[0-9])?", "write|put|look|nothing|help|delegate", "\\{\\}|\\{|null|")
             .prop_map(|(id, name, args)| call_as(&id, &name, &args)),
         1 => Just(bad_call("look")),
     ];
@@ -163,7 +166,12 @@ fn made(world: &World, step: Step) -> Option<Input> {
             })
         }
         Step::Failure => fails(call, "overloaded"),
-        Step::Result(at, len) => result(nth(&runs, at), &"x".repeat(len)),
+        Step::Result(at, len) => {
+            let effect = nth(&runs, at);
+            let grant = world.runs().into_iter().find(|run| run.id == effect).and_then(|run| run.grant);
+            let spent = grant.map(|grant| spent(&grant, len as u64));
+            Input::Result(ToolEnd { effect, result: good(&"x".repeat(len)), spent })
+        }
         Step::Suspend(at) => suspends(nth(&runs, at)),
         Step::Value(at) => value(nth(&asks, at), "1"),
         Step::Approve(at, changed) => approve_with(nth(&asks, at), changed.map(arguments)),
@@ -178,6 +186,12 @@ fn made(world: &World, step: Step) -> Option<Input> {
         Step::Stray(kind, effect) => stray(kind, effect),
         Step::Wait(_) | Step::Crash => return None,
     })
+}
+
+/// What a sub-agent uses of its grant.
+fn spent(grant: &Grant, len: u64) -> Spent {
+    let usage = Usage { input: grant.tokens.unwrap_or(len).min(len), ..Usage::default() };
+    Spent { turns: grant.turns.min(len), usage, cost: 0, unpriced: len.is_multiple_of(2) }
 }
 
 fn arguments(good: bool) -> Validated {

@@ -1,5 +1,6 @@
 //! Short forms of inputs.
 
+use deepstrike_kernel::wire::agents::Agents;
 use deepstrike_kernel::wire::event::{Event, Status};
 use deepstrike_kernel::wire::input::{
     Answer, AnswerBody, Approve, Clock, Deny, Failure, Fault, Finish, Input, Interrupt, Notify, Reply,
@@ -12,7 +13,7 @@ use deepstrike_kernel::wire::policy::{Attended, Config, Limits, Model, Policy, P
 use deepstrike_kernel::wire::signal::{Signal, Urgency};
 
 pub fn tool(name: &str, effect: Class) -> ToolSpec {
-    ToolSpec { name: name.into(), description: format!("does {name}"), parameters: "{}".into(), effect }
+    ToolSpec { name: name.into(), description: format!("does {name}"), parameters: "{}".into(), effect, agent: false }
 }
 
 /// Tools `write` (once), `put` (idempotent) and `look` (read); wide limits; nobody attends to questions.
@@ -27,6 +28,7 @@ pub fn config() -> Config {
         model: Model { id: "m".into(), price: None, cache_ms: 300_000 },
         placement: Default::default(),
         attended: Attended::default(),
+        agents: Agents::default(),
     }
 }
 
@@ -166,7 +168,7 @@ pub fn error(kind: &str, content: &str) -> ToolResult {
 }
 
 pub fn result(effect: u64, content: &str) -> Input {
-    Input::Result(ToolEnd { effect, result: good(content) })
+    Input::Result(ToolEnd { effect, result: good(content), spent: None })
 }
 
 pub fn suspends(effect: u64) -> Input {

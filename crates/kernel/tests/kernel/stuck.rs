@@ -16,7 +16,7 @@ fn round(world: &mut World, args: &str, outcome: ToolResult) -> Vec<Event> {
     let from = world.log.len();
     world.take(replies(world.call(), vec![call_as("", "look", args)]));
     let effect = world.runs()[0].id;
-    world.take(Input::Result(ToolEnd { effect, result: outcome }));
+    world.take(Input::Result(ToolEnd { effect, result: outcome, spent: None }));
     world.events(from)
 }
 

@@ -124,7 +124,8 @@ fn the_same_call_twice_runs_twice_under_two_keys() {
 fn a_tools_error_reaches_the_model_and_its_siblings_go_on() {
     let mut world = three(8);
     let run = world.runs().remove(1);
-    let failed = deepstrike_kernel::wire::input::Result { effect: run.id, result: error("tool_error", "bad b") };
+    let failed =
+        deepstrike_kernel::wire::input::Result { effect: run.id, result: error("tool_error", "bad b"), spent: None };
     world.take(Input::Result(failed));
     assert_eq!(names(&world), ["write", "look"]);
 }

@@ -102,7 +102,7 @@ impl Dice {
     fn result(&mut self, effect: u64) -> Input {
         let most = if self.one_in(40) { 60_000 } else { [40, 400, 2_000][self.below(3) as usize] };
         let result = if self.one_in(5) { error("exception", &self.text(200)) } else { good(&self.text(most)) };
-        Input::Result(ToolEnd { effect, result })
+        Input::Result(ToolEnd { effect, result, spent: None })
     }
 
     fn goal(&mut self) -> Input {

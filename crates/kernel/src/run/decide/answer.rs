@@ -15,7 +15,8 @@ pub(super) fn result(state: &State, input: ToolEnd, desk: &Desk<'_>) -> Result<V
     let call = running(state, "result", input.effect)?;
     let model = state.run.as_ref().map_or("", |run| &run.config.model.id);
     let tokens = desk.scale(model).content(&input.result.parts);
-    Ok(vec![Event::Settled(Settled { call: call.at, result: input.result, tokens })])
+    let spent = input.spent.filter(|_| call.agent);
+    Ok(vec![Event::Settled(Settled { call: call.at, result: input.result, tokens, spent })])
 }
 
 pub(super) fn suspend(state: &State, input: Suspend) -> Result<Vec<Event>, Rejected> {
@@ -24,7 +25,7 @@ pub(super) fn suspend(state: &State, input: Suspend) -> Result<Vec<Event>, Rejec
         return Err(Rejected::Invalid("the tool waits for an answer already".into()));
     }
     json(&input.payload, "payload")?;
-    Ok(vec![Event::Suspended(Suspended { call: call.at, payload: input.payload })])
+    Ok(vec![Event::Suspended(Suspended { call: call.at, payload: input.payload, agent: call.agent })])
 }
 
 pub(super) fn answer(state: &State, input: Answer) -> Result<Vec<Event>, Rejected> {

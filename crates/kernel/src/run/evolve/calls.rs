@@ -33,10 +33,16 @@ pub(super) fn begun(state: &mut State, event: &Begun) -> Result<(), Misfit> {
     match call.step {
         Step::Ready { effect, .. } if effect == event.effect => {
             call.step = Step::Running { effect, given: call.answers.len() };
-            Ok(())
         }
-        _ => Err("the call is not allowed to begin"),
+        _ => return Err("the call is not allowed to begin"),
     }
+    let is_new = call.grant.is_none() && event.grant.is_some();
+    call.grant.clone_from(&event.grant);
+    if is_new {
+        let tally = &mut live(state)?.tally;
+        tally.agents = tally.agents.saturating_add(1);
+    }
+    Ok(())
 }
 
 pub(super) fn settled(state: &mut State, seq: u64, event: &Settled) -> Result<(), Misfit> {
@@ -44,6 +50,9 @@ pub(super) fn settled(state: &mut State, seq: u64, event: &Settled) -> Result<()
     let block = render::result_block(&call.id, &call.name, &event.result);
     let (outcome, failed) = (stuck::outcome(&event.result), !event.result.error_kind.is_empty());
     call.step = Step::Settled { block, seq, outcome, failed, tokens: event.tokens };
+    if let Some(spent) = &event.spent {
+        live(state)?.tally.delegated.add(spent);
+    }
     if live(state)?.open_calls().next().is_none() {
         close_reply(state, seq)?;
     }
@@ -74,6 +83,7 @@ pub(super) fn suspended(state: &mut State, seq: u64, event: &Suspended) -> Resul
     let alive = live(state)?.config.attended.suspensions;
     let call = open_call(state, event.call)?;
     let Step::Running { effect, given } = call.step else { return Err("the call does not run") };
+    let alive = alive && !call.agent;
     call.step = Step::Suspended { effect, given, ask: seq, payload: event.payload.clone(), alive };
     Ok(())
 }

@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::notes::{ask, note};
 use super::{Misfit, live};
 use crate::context::render;
+use crate::meta::is_agent;
 use crate::run::calls::OpenCall;
 use crate::run::limits::TOO_LONG;
 use crate::run::limits::{Allowance, allowance};
@@ -13,7 +14,8 @@ use crate::run::resolve::{Next, calls, next, speaks};
 use crate::run::state::{LastReply, Overflow, Run, State, Tally};
 use crate::wire::event::{CallRef, Replied};
 use crate::wire::input::Fault;
-use crate::wire::message::{RecordedPart, Usage};
+use crate::wire::message::{RecordedCall, RecordedPart};
+use crate::wire::policy::Config;
 use crate::wire::task::{Role, Source};
 
 fn owed(run: &Run, effect: u64) -> Result<(), Misfit> {
@@ -30,14 +32,14 @@ pub(super) fn replied(state: &mut State, seq: u64, event: &Replied) -> Result<()
     let then = next(event, &run.tally, capped);
     count(&mut run.tally, event, &then);
     (run.owed, run.answered_at, run.overflow) = (None, event.price.clone(), Overflow::None);
-    let session = run.config.session.clone();
     keep(state, seq, event);
     if let Next::Again(message) = then {
         message.into_iter().for_each(|text| note(state, text));
         ask(state, seq);
     } else {
-        let calls = recorded_calls(event, seq, &session);
-        live(state)?.reply = Some(LastReply { next: then, calls });
+        let run = live(state)?;
+        let calls = recorded_calls(event, seq, &run.config);
+        run.reply = Some(LastReply { next: then, calls });
     }
     Ok(())
 }
@@ -45,7 +47,7 @@ pub(super) fn replied(state: &mut State, seq: u64, event: &Replied) -> Result<()
 /// Adds a call of the model to the tally.
 fn count(tally: &mut Tally, event: &Replied, then: &Next) {
     tally.turns = tally.turns.saturating_add(1);
-    add(&mut tally.usage, &event.usage);
+    tally.usage.add(&event.usage);
     tally.cost = tally.cost.saturating_add(event.cost.unwrap_or(0));
     tally.unpriced |= event.cost.is_none();
     tally.text.clear();
@@ -59,14 +61,6 @@ fn count(tally: &mut Tally, event: &Replied, then: &Next) {
         Next::Again(None) if event.complete => tally.blanks = tally.blanks.saturating_add(1),
         _ => tally.blanks = 0,
     }
-}
-
-fn add(sum: &mut Usage, usage: &Usage) {
-    sum.input = sum.input.saturating_add(usage.input);
-    sum.output = sum.output.saturating_add(usage.output);
-    sum.cached = sum.cached.saturating_add(usage.cached);
-    sum.cache_write = sum.cache_write.saturating_add(usage.cache_write);
-    sum.reasoning = sum.reasoning.saturating_add(usage.reasoning);
 }
 
 /// Puts what the model said into the prompt, if it said anything.
@@ -85,12 +79,15 @@ fn keep(state: &mut State, seq: u64, event: &Replied) {
     }
 }
 
-fn recorded_calls(event: &Replied, reply: u64, session: &str) -> Vec<OpenCall> {
+fn recorded_calls(event: &Replied, reply: u64, config: &Config) -> Vec<OpenCall> {
     let calls = event.parts.iter().filter_map(|part| match part {
         RecordedPart::Call(call) => Some(call),
         _ => None,
     });
-    (0..).zip(calls).map(|(index, call)| OpenCall::new(session, CallRef { reply, index }, call)).collect()
+    let open = |(index, call): (u64, &RecordedCall)| {
+        OpenCall::new(&config.session, CallRef { reply, index }, call, is_agent(config, &call.name))
+    };
+    (0..).zip(calls).map(open).collect()
 }
 
 /// The model call that is owed, or the one whose shown part stands in the record before this.
