@@ -1,17 +1,22 @@
 //! Meta-tools: tools that the kernel itself offers. Those with a `settle` it answers by itself, the others the host does.
 
+mod knowledge;
+mod memory;
 mod recall;
+mod skill;
 mod update_plan;
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::wire::message::{Class, ToolSpec};
-use crate::wire::policy::Config;
+use crate::wire::policy::{Config, Sources};
 use crate::wire::task::Plan;
 
+pub use skill::loaded;
+
 /// All of them, by name.
-pub const META_TOOLS: &[MetaTool] = &[recall::TOOL, update_plan::TOOL];
+pub const META_TOOLS: &[MetaTool] = &[knowledge::TOOL, memory::TOOL, recall::TOOL, skill::TOOL, update_plan::TOOL];
 
 /// A tool of the kernel's own.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +29,8 @@ pub struct MetaTool {
     pub parameters: &'static str,
     /// What a crash means.
     pub effect: Class,
+    /// Whether it only reads what the run itself holds: such a tool needs a rule against it to be refused.
+    pub own: bool,
     /// Whether the model is offered it.
     pub offered: fn(&Config) -> bool,
     /// For a tool that changes nothing but the task state: what it sets.
@@ -52,6 +59,18 @@ pub fn named(name: &str) -> Option<&'static MetaTool> {
     META_TOOLS.iter().find(|tool| tool.name == name)
 }
 
+/// Whether a name is that of a meta-tool that only reads what the run itself holds.
+#[must_use]
+pub fn is_own(name: &str) -> bool {
+    named(name).is_some_and(|tool| tool.own)
+}
+
+/// Whether a run offers the meta-tool of this name.
+#[must_use]
+pub fn offers(config: &Config, name: &str) -> bool {
+    named(name).is_some_and(|tool| (tool.offered)(config))
+}
+
 /// The tools that a run offers: its own and the kernel's.
 #[must_use]
 pub fn tools(config: &Config) -> Vec<ToolSpec> {
@@ -67,6 +86,6 @@ pub fn class(config: &Config, name: &str) -> Class {
 }
 
 /// Whether there is anything whose results a model could want to read again.
-fn beside_tools(config: &Config) -> bool {
-    !config.tools.is_empty()
+fn beside_others(config: &Config) -> bool {
+    !config.tools.is_empty() || config.sources != Sources::default()
 }

@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::Deserialize;
 
-use super::{MetaTool, beside_tools};
+use super::{MetaTool, beside_others};
 use crate::wire::message::Class;
 use crate::wire::task::{Plan, PlanStep, StepStatus};
 
@@ -13,7 +13,8 @@ pub(super) const TOOL: MetaTool = MetaTool {
     description: "Set the whole plan of a task of several steps, and in a line what was reached.",
     parameters: r#"{"type":"object","properties":{"steps":{"type":"array","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string","enum":["todo","doing","done"]}},"required":["text","status"]}},"progress":{"type":"string"}},"required":["steps"]}"#,
     effect: Class::Idempotent,
-    offered: beside_tools,
+    own: true,
+    offered: beside_others,
     settle: Some(plan),
 };
 

@@ -1,7 +1,7 @@
 //! The rendered prompt.
 
 use deepstrike_kernel::context::slots::Slots;
-use deepstrike_kernel::meta::META_TOOLS;
+use deepstrike_kernel::meta::{named, tools};
 use deepstrike_kernel::wire::input::{Input, Start};
 use deepstrike_kernel::wire::message::{Block, Class, Image, Part};
 use deepstrike_kernel::wire::policy::Config;
@@ -16,9 +16,9 @@ fn the_first_two_blocks_are_the_head_and_the_goal_with_its_criteria() {
     let picture = Part::Image(Image { url: "http://x".into(), ..Image::default() });
     let goal = vec![text("Do it."), picture];
     let world = World::after([Input::Start(Start { goal, config, criteria: vec!["fast".into(), "good".into()] })]);
-    let [recall, plan] = META_TOOLS else { panic!() };
     let own = r#"{"name":"look","description":"does look","parameters":"{}","effect":"read"},{"name":"put","description":"does put","parameters":"{}","effect":"idempotent"}"#;
-    let [recall, plan] = [recall, plan].map(|tool| serde_json::to_string(&tool.spec()).unwrap());
+    let [recall, plan] =
+        ["recall", "update_plan"].map(|name| serde_json::to_string(&named(name).unwrap().spec()).unwrap());
     let tools = format!(r#"{own},{recall},{plan},{{"name":"write","description":"does write","parameters":"{{}}"}}"#);
     let head =
         format!(r#"{{"type":"head","system_stable":"Be brief.","system_knowledge":"one\n\ntwo","tools":[{tools}]}}"#);
@@ -112,8 +112,7 @@ fn another_head_weighs_by_its_length() {
 fn each_slot_is_weighed_by_what_stands_in_it() {
     let mut config = Config { system: "s".repeat(40), preload: vec!["k".repeat(80)], ..config() };
     config.tools.truncate(1);
-    let own = META_TOOLS.iter().map(|tool| tool.spec()).chain(config.tools.clone());
-    let tools = own.map(|tool| {
+    let tools = tools(&config).into_iter().map(|tool| {
         8 + [tool.name, tool.description, tool.parameters].iter().map(|text| text.len().div_ceil(4) as u64).sum::<u64>()
     });
     let tools: u64 = tools.sum();

@@ -27,6 +27,7 @@ pub fn config() -> Config {
         model: Model { id: "m".into(), price: None, cache_ms: 300_000 },
         placement: Default::default(),
         attended: Attended::default(),
+        sources: Default::default(),
     }
 }
 
