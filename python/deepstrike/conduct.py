@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deepstrike.errors import DeepStrikeError
     from deepstrike.governance.policy import Governance
     from deepstrike.host.crew import Means
+    from deepstrike.host.library import Library
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.recent import Recent
     from deepstrike.host.requests import Given
@@ -48,6 +49,7 @@ class Task:
     log: SessionLog
     recent: Recent
     means: Means
+    library: Library
     governance: Governance | None = None
     form: Form | None = None
 
@@ -98,15 +100,16 @@ class Conduct:
 
     async def _outcome(self, session: Session, outbox: Outbox, clock: Clock) -> Outcome:
         task = self._task
+        means = replace(task.means, plane=MetaPlane(task.means.plane, session, task.library))
         answers: list[Answer] = []
         if isinstance(task.first, Resume):
             if session.kernel.phase == "idle":
                 raise unknown(task.session_id)
-            answers = resolve(session.kernel.pending(), task.answers, task.means.plane.validate)
+            answers = resolve(session.kernel.pending(), task.answers, means.plane.validate)
             standing = session.kernel.outcome()
             if standing is not None and not answers and _stays(standing, task.first):
                 return standing
-        self._drive = drive = Drive(session, _means(task, session), outbox, clock)
+        self._drive = drive = Drive(session, means, outbox, clock)
         if self._interrupted is not None:
             drive.interrupt(self._interrupted)
         return await drive.run(session.oversight.first(task.first), *answers)
@@ -145,10 +148,6 @@ class Conduct:
             code=outcome.code or None,
             retryable=outcome.retryable,
         )
-
-
-def _means(task: Task, session: Session) -> Means:
-    return replace(task.means, plane=MetaPlane(task.means.plane, session))
 
 
 def _stays(standing: Outcome, resume: Resume) -> bool:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deepstrike.execution.base import ExecutionPlane
+    from deepstrike.host.library import Library
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.requests import Given
     from deepstrike.host.view import ContextView
@@ -52,6 +53,7 @@ class RuntimeRunner:
         self._log = options.log()
         self._plane = options.plane()
         self._form = options.form()
+        self._library = options.library()
         self._recent = Recent()
         self._active: set[Conduct] = set()
         self._lock = threading.Lock()
@@ -192,20 +194,23 @@ class RuntimeRunner:
         """The run that begins with `first` of its configuration. What is wrong is told here, if it is known already."""
         admitted = self._options.admit({} if extensions is None else extensions)
 
-        def make() -> Task:
+        def make(library: Library) -> Task:
             way = self._way()
-            begun = first(self._config(session, admitted, way))
+            begun = first(self._config(session, admitted, way, library))
             _require_crossable(begun)
             means = self._means(admitted, deps, way)
-            return Task(session, begun, answers, self._log, self._recent, means, self._options.governance, self._form)
+            governance = self._options.governance
+            return Task(session, begun, answers, self._log, self._recent, means, library, governance, self._form)
 
-        made = None if isinstance(self._plane, Opening) else make()
+        waits = isinstance(self._plane, Opening) or self._library.skills is not None
+        made = None if waits else make(self._library)
 
         async def prepare() -> Task:
             if made is not None:
                 return made
-            await open_plane(self._plane)
-            return make()
+            if isinstance(self._plane, Opening):
+                await open_plane(self._plane)
+            return make(await self._library.opened())
 
         return Run(lambda: Conduct(session, prepare), self._perform)
 
@@ -230,23 +235,27 @@ class RuntimeRunner:
             way,
         )
 
-    def _config(self, session: str, extensions: Mapping[str, object], way: Way | None) -> Config:
+    def _config(self, session: str, extensions: Mapping[str, object], way: Way | None, library: Library) -> Config:
         system, tools = self._options.system_prompt, _tools(self._plane)
+        limits = self._options.limits(extensions)
+        sources = library.sources([spec.name for spec in tools])
+        preload = (*self._options.initial_memory, *library.catalogue(limits.window))
         if way is not None:
             system, tools = way.system(system), (*tools, *way.tools)
         return Config(
             session=well_formed(session),
             system=well_formed(system),
-            preload=tuple(map(well_formed, self._options.initial_memory)),
+            preload=tuple(map(well_formed, preload)),
             tools=tools,
             policy=self._options.policy(),
-            limits=self._options.limits(extensions),
+            limits=limits,
             model=self._options.model(),
             placement=self._options.state_placement,
             attended=Attended(
                 approvals=self._options.on_permission_request is not None,
                 suspensions=self._options.on_tool_suspend is not None,
             ),
+            sources=sources,
         )
 
 

@@ -15,7 +15,6 @@ from deepstrike import (
 )
 from deepstrike.errors import ConfigError
 from deepstrike.execution.base import ExecutionPlane, Invocation
-from deepstrike.kernel import META_TOOLS
 from deepstrike.providers.base import Finish, ToolCall
 from deepstrike.wire.message import ToolResult, ToolSpec, Validated
 
@@ -70,7 +69,7 @@ async def test_given_a_plane_that_is_not_open_when_a_run_begins_then_it_is_opene
         assert late.opened == 0
         assert (await run).text == "done"
 
-    assert [spec.name for spec in provider.requests[0].tools] == ["far", *META_TOOLS]
+    assert [spec.name for spec in provider.requests[0].tools] == ["far", "recall", "update_plan"]
     assert (late.opened, late.closed) == (1, 1)
 
 
@@ -82,7 +81,7 @@ async def test_given_planes_side_by_side_when_one_opens_late_then_both_serve_the
     assert (await runner.run("go")).text == "done"
     await runner.run("again")
 
-    assert [spec.name for spec in provider.requests[0].tools] == ["far", "near", *META_TOOLS]
+    assert [spec.name for spec in provider.requests[0].tools] == ["far", "near", "recall", "update_plan"]
     assert late.opened == 2
 
 

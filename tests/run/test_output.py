@@ -26,7 +26,6 @@ from deepstrike import (
     ToolCallEvent,
     collect_text,
 )
-from deepstrike.kernel import META_TOOLS
 from deepstrike.output.way import OutputMode
 from deepstrike.providers.base import Artefact, Finish, LLMProvider, OutputSchema
 from deepstrike.replay.proof import replay
@@ -171,7 +170,7 @@ async def test_given_tools_when_the_answer_is_a_call_then_it_is_shown_and_kept_a
     )
     runner = runner_of(model, add, log=log)
     events = await events_of(runner.run_streaming("Add.", session_id="s"))
-    assert [spec.name for spec in model.requests[0].tools] == ["add", "final_answer", *META_TOOLS]
+    assert [spec.name for spec in model.requests[0].tools] == ["add", "final_answer", "recall", "update_plan"]
     assert [event.name for event in only(ToolCallEvent, events)] == ["add"]
     assert only(TextDelta, events) == [TextDelta(GOOD)]
     assert (done_of(events).status, done_of(events).output, done_of(events).iterations) == ("completed", VALUE, 2)
@@ -271,7 +270,7 @@ async def test_given_a_native_way_when_asked_then_the_form_reaches_the_provider_
     (request,) = model.requests
     assert isinstance(request.output, OutputSchema)
     assert (request.output.name, list(json.loads(request.output.schema)["properties"])) == ("Sum", ["terms", "total"])
-    assert (request.system_stable, [spec.name for spec in request.tools]) == ("", ["add", *META_TOOLS])
+    assert (request.system_stable, [spec.name for spec in request.tools]) == ("", ["add", "recall", "update_plan"])
 
 
 async def test_given_openai_when_asked_then_the_schema_is_strict_on_the_wire_and_repairs_keep_the_prefix() -> None:
@@ -308,7 +307,7 @@ async def test_given_a_compatible_server_when_asked_with_tools_then_the_answer_i
     assert "response_format" not in server.requests[0].body
     tools = server.requests[0].body["tools"]
     assert isinstance(tools, list)
-    assert [each["function"]["name"] for each in tools] == ["add", "final_answer", *META_TOOLS]
+    assert [each["function"]["name"] for each in tools] == ["add", "final_answer", "recall", "update_plan"]
     assert (result.output, result.iterations, server.refused) == (VALUE, 2, [])
 
 

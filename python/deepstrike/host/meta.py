@@ -13,12 +13,33 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from deepstrike.execution.base import ExecutionPlane, Invocation
+    from deepstrike.host.library import Library
     from deepstrike.host.session import Session
     from deepstrike.wire.message import ToolResult, ToolSpec, Validated
 
-    Answer = Callable[[Session, str], Awaitable[ToolResult]]
+    Answer = Callable[[Session, Library, Invocation], Awaitable[ToolResult]]
 
-_HOSTED: Mapping[str, Answer] = {"recall": recall}
+
+# What brings in YAML and SQLite is imported when it is first called.
+async def _knowledge(session: Session, library: Library, invocation: Invocation) -> ToolResult:
+    from deepstrike.host.look_up import knowledge
+
+    return await knowledge(session, library, invocation)
+
+
+async def _memory(session: Session, library: Library, invocation: Invocation) -> ToolResult:
+    from deepstrike.host.look_up import memory
+
+    return await memory(session, library, invocation)
+
+
+async def _skill(session: Session, library: Library, invocation: Invocation) -> ToolResult:
+    from deepstrike.host.skill import skill
+
+    return await skill(session, library, invocation)
+
+
+_HOSTED: Mapping[str, Answer] = {"knowledge": _knowledge, "memory": _memory, "recall": recall, "skill": _skill}
 """The meta-tools that the host answers; the kernel answers the others itself."""
 
 _ARGUMENTS = {
@@ -28,13 +49,14 @@ _ARGUMENTS = {
 
 
 class MetaPlane:
-    """A plane behind the meta-tools of one session. They are there where the plane has tools (kernel: `meta`)."""
+    """A plane behind the meta-tools of one session. Which of them are there is the kernel's to say (`meta`)."""
 
-    __slots__ = ("_plane", "_session")
+    __slots__ = ("_library", "_plane", "_session")
 
-    def __init__(self, plane: ExecutionPlane, session: Session) -> None:
+    def __init__(self, plane: ExecutionPlane, session: Session, library: Library) -> None:
         self._plane = plane
         self._session = session
+        self._library = library
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """The plane's own tools; the kernel adds its own."""
@@ -42,7 +64,7 @@ class MetaPlane:
 
     def validate(self, name: str, args_text: str) -> Validated:
         """Check a call's arguments; never raises (execution/base.py)."""
-        if name in _ARGUMENTS and self._session.offers_tools:
+        if name in _ARGUMENTS and self._session.kernel.offers(name):
             return _ARGUMENTS[name].check(args_text)
         return self._plane.validate(name, args_text)
 
@@ -50,5 +72,5 @@ class MetaPlane:
         """Run the tool; every failure is a result (execution/base.py)."""
         answer = _HOSTED.get(invocation.name)
         if answer is not None:
-            return await answer(self._session, invocation.args_text)
+            return await answer(self._session, self._library, invocation)
         return await self._plane.execute(invocation)
