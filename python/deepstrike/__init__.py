@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from deepstrike.governance.approval import Approve, Deny
     from deepstrike.governance.permissions import PermissionManager, PermissionMode
     from deepstrike.governance.policy import Governance
+    from deepstrike.knowledge.base import KnowledgeSource
+    from deepstrike.knowledge.folder import FolderKnowledge
+    from deepstrike.memory.base import DreamStore
+    from deepstrike.memory.in_memory import InMemoryDreamStore
+    from deepstrike.memory.sqlite import SqliteDreamStore
+    from deepstrike.memory.working import WorkingMemory
     from deepstrike.options import RuntimeOptions
     from deepstrike.providers.anthropic import AnthropicProvider
     from deepstrike.providers.base import LLMProvider, ModelRequest
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
     from deepstrike.sessions.file import FileSessionLog
     from deepstrike.sessions.memory import InMemorySessionLog
     from deepstrike.sessions.sqlite import SqliteSessionLog
+    from deepstrike.skills.registry import SkillRegistry
     from deepstrike.stream import (
         AgentEvent,
         ContextCompressedEvent,
@@ -82,16 +89,20 @@ _HOMES = {
     "DeepStrikeError": "deepstrike.errors",
     "Deny": "deepstrike.governance.approval",
     "DoneEvent": "deepstrike.stream",
+    "DreamStore": "deepstrike.memory.base",
     "ErrorEvent": "deepstrike.stream",
     "FallbackProvider": "deepstrike.providers.fallback",
     "File": "deepstrike.wire.message",
     "FileSessionLog": "deepstrike.sessions.file",
     "FilteredExecutionPlane": "deepstrike.execution.filtered",
+    "FolderKnowledge": "deepstrike.knowledge.folder",
     "GeminiProvider": "deepstrike.providers.gemini",
     "Governance": "deepstrike.governance.policy",
     "Image": "deepstrike.wire.message",
+    "InMemoryDreamStore": "deepstrike.memory.in_memory",
     "InMemorySessionLog": "deepstrike.sessions.memory",
     "KimiProvider": "deepstrike.providers.kimi",
+    "KnowledgeSource": "deepstrike.knowledge.base",
     "LLMProvider": "deepstrike.providers.base",
     "LocalExecutionPlane": "deepstrike.execution.local",
     "McpExecutionPlane": "deepstrike.execution.mcp.plane",
@@ -120,6 +131,8 @@ _HOMES = {
     "SessionError": "deepstrike.errors",
     "SessionLog": "deepstrike.sessions.base",
     "SignalEvent": "deepstrike.stream",
+    "SkillRegistry": "deepstrike.skills.registry",
+    "SqliteDreamStore": "deepstrike.memory.sqlite",
     "SqliteSessionLog": "deepstrike.sessions.sqlite",
     "StreamEvent": "deepstrike.stream",
     "Suspend": "deepstrike.tools.suspension",
@@ -135,6 +148,7 @@ _HOMES = {
     "ToolResultEvent": "deepstrike.stream",
     "ToolSuspendEvent": "deepstrike.stream",
     "UsageEvent": "deepstrike.stream",
+    "WorkingMemory": "deepstrike.memory.working",
     "collect_text": "deepstrike.run",
     "read_file": "deepstrike.tools.files",
     "tool": "deepstrike.tools.decorator",
@@ -152,16 +166,20 @@ __all__ = [
     "DeepStrikeError",
     "Deny",
     "DoneEvent",
+    "DreamStore",
     "ErrorEvent",
     "FallbackProvider",
     "File",
     "FileSessionLog",
     "FilteredExecutionPlane",
+    "FolderKnowledge",
     "GeminiProvider",
     "Governance",
     "Image",
+    "InMemoryDreamStore",
     "InMemorySessionLog",
     "KimiProvider",
+    "KnowledgeSource",
     "LLMProvider",
     "LocalExecutionPlane",
     "McpExecutionPlane",
@@ -190,6 +208,8 @@ __all__ = [
     "SessionError",
     "SessionLog",
     "SignalEvent",
+    "SkillRegistry",
+    "SqliteDreamStore",
     "SqliteSessionLog",
     "StreamEvent",
     "Suspend",
@@ -205,6 +225,7 @@ __all__ = [
     "ToolResultEvent",
     "ToolSuspendEvent",
     "UsageEvent",
+    "WorkingMemory",
     "__version__",
     "collect_text",
     "read_file",

@@ -12,6 +12,7 @@ from deepstrike.drive import Drive
 from deepstrike.host.folding import unknown
 from deepstrike.host.meta import MetaPlane
 from deepstrike.host.oversight import Oversight
+from deepstrike.host.remember import remember
 from deepstrike.host.requests import open_requests, resolve
 from deepstrike.host.session import HostFailed, JournalFailed, Session
 from deepstrike.output.shape import Misfit
@@ -77,7 +78,8 @@ class Conduct:
     async def perform(self, outbox: Outbox) -> RunResult:
         """Pursue the goal; the result is also kept in `result`, even when this is cancelled on the way.
 
-        Raises what opening planes and the session raises. The session is given back before the `DoneEvent` goes out.
+        Raises what opening planes and the session raises. The session is remembered and given back before the
+        `DoneEvent` goes out.
         """
         clock = current_clock()
         task = self._task = await self._prepare()
@@ -94,7 +96,10 @@ class Conduct:
             self.result = None if outcome is None else self._result(outcome)
             raise
         finally:
-            await session.close()
+            try:
+                await self._remember(session)
+            finally:
+                await session.close()
         outbox.put(_done(self.result))
         return self.result
 
@@ -113,6 +118,11 @@ class Conduct:
         if self._interrupted is not None:
             drive.interrupt(self._interrupted)
         return await drive.run(session.oversight.first(task.first), *answers)
+
+    async def _remember(self, session: Session) -> None:
+        """Keep what was pursued here and has ended; a goal that waits is kept when it goes on and ends."""
+        if self._drive is not None and self.result is not None and self.result.status != "suspended":
+            await remember(session, self._task.library, self.result.status)
 
     def _lost(self, session: Session, error: DeepStrikeError) -> RunResult:
         """The log is behind the kernel: the counters are the kernel's, the status is the failure's."""

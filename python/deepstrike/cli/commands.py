@@ -150,6 +150,7 @@ def _runner(setup: Setup, log: SessionLog | None, plane: LocalExecutionPlane, *,
         execution_plane=plane,
         system_prompt=setup.system,
         max_turns=setup.max_turns,
+        skill_dir=setup.skills,
         timeout_ms=None if setup.timeout is None else max(1, round(setup.timeout * 1000)),
     )
     if setup.model is None and not quiet:
