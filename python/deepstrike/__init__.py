@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from deepstrike.sessions.file import FileSessionLog
     from deepstrike.sessions.memory import InMemorySessionLog
     from deepstrike.sessions.sqlite import SqliteSessionLog
-    from deepstrike.skills.registry import SkillRegistry
     from deepstrike.stream import (
         AgentEvent,
         ContextCompressedEvent,
@@ -131,7 +130,6 @@ _HOMES = {
     "SessionError": "deepstrike.errors",
     "SessionLog": "deepstrike.sessions.base",
     "SignalEvent": "deepstrike.stream",
-    "SkillRegistry": "deepstrike.skills.registry",
     "SqliteDreamStore": "deepstrike.memory.sqlite",
     "SqliteSessionLog": "deepstrike.sessions.sqlite",
     "StreamEvent": "deepstrike.stream",
@@ -208,7 +206,6 @@ __all__ = [
     "SessionError",
     "SessionLog",
     "SignalEvent",
-    "SkillRegistry",
     "SqliteDreamStore",
     "SqliteSessionLog",
     "StreamEvent",

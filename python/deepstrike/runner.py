@@ -210,7 +210,8 @@ class RuntimeRunner:
                 return made
             if isinstance(self._plane, Opening):
                 await open_plane(self._plane)
-            return make(await self._library.opened())
+            window = self._options.limits(admitted).window
+            return make(await self._library.opened(self._options.model_info().id, window))
 
         return Run(lambda: Conduct(session, prepare), self._perform)
 
@@ -239,7 +240,7 @@ class RuntimeRunner:
         system, tools = self._options.system_prompt, _tools(self._plane)
         limits = self._options.limits(extensions)
         sources = library.sources([spec.name for spec in tools])
-        preload = (*self._options.initial_memory, *library.catalogue(limits.window))
+        preload = (*self._options.initial_memory, *library.catalogue)
         if way is not None:
             system, tools = way.system(system), (*tools, *way.tools)
         return Config(

@@ -19,9 +19,7 @@ NAMES = {
     "tools": "LocalExecutionPlane Suspend ToolContext read_file tool",
     "planes": "CompositePlane FilteredExecutionPlane McpExecutionPlane SandboxExecutionPlane",
     "governance": "Approve Deny Governance PermissionManager PermissionMode",
-    "sources": (
-        "DreamStore FolderKnowledge InMemoryDreamStore KnowledgeSource SkillRegistry SqliteDreamStore WorkingMemory"
-    ),
+    "sources": "DreamStore FolderKnowledge InMemoryDreamStore KnowledgeSource SqliteDreamStore WorkingMemory",
     "sessions": "FileSessionLog InMemorySessionLog SessionLog SqliteSessionLog",
     "content": "File Image Text",
     "events": (
