@@ -5,8 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use deepstrike_kernel::Millis;
 use deepstrike_kernel::governance::{Call, Name, STAGES, View, Windows, fits, judge, permit as decide};
+use deepstrike_kernel::meta::is_own;
 use deepstrike_kernel::wire::event::{Trail, Verdict};
-use deepstrike_kernel::wire::policy::{Permissions, Policy};
+use deepstrike_kernel::wire::policy::{Permissions, Policy, Skill};
 use deepstrike_kernel::wire::strict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -31,7 +32,7 @@ struct Seat {
 struct About<'a> {
     name: &'a str,
     args: &'a str,
-    own: bool,
+    skill: Option<&'a Skill>,
     approved: bool,
 }
 
@@ -63,7 +64,7 @@ impl Judge {
     }
 
     /// The verdict on a call, and its trail.
-    #[pyo3(signature = (name, args, now, *, consume, own = false, approved = false))]
+    #[pyo3(signature = (name, args, now, *, consume, skill = None, approved = false))]
     fn evaluate(
         &self,
         py: Python<'_>,
@@ -71,10 +72,11 @@ impl Judge {
         args: &str,
         now: i64,
         consume: bool,
-        own: bool,
+        skill: Option<&[u8]>,
         approved: bool,
     ) -> PyResult<Vec<u8>> {
-        let about = About { name, args, own, approved };
+        let skill: Option<Skill> = skill.map(strict::from_slice).transpose().map_err(invalid)?;
+        let about = About { name, args, skill: skill.as_ref(), approved };
         sized(py, args.len(), || self.lent(|seat| seat.evaluate(&about, now, consume)))
     }
 }
@@ -94,11 +96,11 @@ impl Judge {
 impl Seat {
     fn evaluate(&mut self, about: &About<'_>, now: i64, consume: bool) -> Vec<u8> {
         self.asked = self.asked.saturating_add(1);
-        let view = View { policy: &self.policy, turns: 0, schemas: &Compiled };
+        let view = View { policy: &self.policy, skill: about.skill, turns: 0, schemas: &Compiled };
         // No session has a reply of this number: each question outside a run is a call of its own.
         let at = Name { session: 0, reply: u64::MAX, index: self.asked };
-        let About { name, args, own, approved } = *about;
-        let call = Call { at, id: "", name, args, approved, own };
+        let About { name, args, approved, .. } = *about;
+        let call = Call { at, id: "", name, args, approved, own: is_own(name) };
         let (verdict, trail) = judge(STAGES, &view, &call, &mut self.windows, Millis(now));
         if consume {
             self.windows.keep();

@@ -170,6 +170,7 @@ def runner_of(
         governance=None if setup.policy_path is None else read_policy(setup.policy_path),
         system_prompt=setup.system,
         max_turns=setup.max_turns,
+        skill_dir=setup.skills,
         timeout_ms=None if setup.timeout is None else max(1, round(setup.timeout * 1000)),
         sub_agents=delegates,
     )

@@ -42,6 +42,8 @@ def _words(setup: Setup) -> Iterator[str]:
         yield from ("--tools", name)
     if setup.policy_path is not None:
         yield from ("--policy", setup.policy_path)
+    if setup.skills is not None:
+        yield from ("--skills", setup.skills)
     if setup.model is not None:
         yield from ("--model", setup.model)
     if setup.base_url is not None:

@@ -15,6 +15,7 @@ from deepstrike.cli.telling import json_line
 from deepstrike.errors import ConfigError, SessionError
 from deepstrike.governance.backtest import backtest
 from deepstrike.governance.policy import Governance
+from deepstrike.kernel import Corrupt, Newer
 from deepstrike.secrets.shapes import masked
 from deepstrike.sessions.places import default_path
 
@@ -61,7 +62,7 @@ def backtest_policy(path: str, log_path: str | None, *, as_json: bool) -> int:
     try:
         recorded = with_log(log_path, _all_records)
         found = backtest(governance, recorded)
-    except (SessionError, OSError, msgspec.MsgspecError) as error:
+    except (SessionError, OSError, msgspec.MsgspecError, Corrupt, Newer) as error:
         raise ConfigError(f"the sessions at {str(place)!r} cannot be read: {error}") from error
     if not recorded:
         raise ConfigError(f"there are no sessions at {str(place)!r}, so nothing was tested: is it the right place?")

@@ -15,13 +15,14 @@ import msgspec
 
 from deepstrike.governance.unused import dead, overruled
 from deepstrike.governance.verdict import GovernanceVerdict, Kind, read_verdict
-from deepstrike.kernel import Judge, decode_record
+from deepstrike.kernel import Judge, Kernel, decode_record
 from deepstrike.wire.event import Allow, Answered, Ask, Judged, Replied
 from deepstrike.wire.input import Approve
 from deepstrike.wire.message import Ok, RecordedCall
+from deepstrike.wire.policy import Skill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from deepstrike.governance.policy import Governance
     from deepstrike.wire.event import CallRef, Verdict
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 ChangeKind: TypeAlias = Literal["newly_blocked", "newly_allowed", "newly_asked"]
 _BLOCKED = ("deny", "rate_limited")
 _TOLD = (b'"type":"judged"', b'"type":"replied"', b'"type":"answered"')
+_SKILLS = b'"sources":{"skills":['
+_NO_SKILL = Skill("")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -38,7 +41,8 @@ class JudgedCall:
     """A judgement of a call: `seq` is its record, `at` its time in milliseconds, `arguments` what was judged.
 
     A call that a person approved is judged twice, the second time `approved` and by the arguments that they gave.
-    `call` is the seq of its reply and its place among the calls there.
+    `call` is the seq of its reply and its place among the calls there. `skill` was active then and let `allowed_tools`
+    pass; a skill goes on narrowing under another policy.
     """
 
     session_id: str
@@ -49,6 +53,8 @@ class JudgedCall:
     was: Kind
     approved: bool = False
     call: tuple[int, int] = (0, 0)
+    skill: str = ""
+    allowed_tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,8 @@ def backtest(governance: Governance, sessions: Mapping[str, Iterable[bytes]]) ->
 
 def _again(judge: Judge, call: JudgedCall) -> GovernanceVerdict:
     """The verdict of today; a call that ran then and would be asked about now counts as one that was approved."""
-    ask = partial(judge.evaluate, call.tool, call.arguments, call.at, consume=True)
+    skill = _encode(Skill(call.skill, call.allowed_tools))
+    ask = partial(judge.evaluate, call.tool, call.arguments, call.at, consume=True, skill=skill)
     now = read_verdict(ask(approved=call.approved))
     if now.kind == "ask" and call.was == "allow":
         ask(approved=True)
@@ -114,8 +121,11 @@ def _again(judge: Judge, call: JudgedCall) -> GovernanceVerdict:
 def judged_calls(session_id: str, records: Iterable[bytes]) -> list[JudgedCall]:
     """The calls of a session that governance has judged: each once, and once more where a person approved it.
 
-    Of judgements that were repeated because the policy had changed, or after a crash, the last one counts.
+    Of judgements that were repeated because the policy had changed, or after a crash, the last one counts. Raises what
+    reading a record raises; `Corrupt` or `Newer` for a log with skills that does not fold.
     """
+    records = list(records)
+    active = _Active(records)
     named: dict[tuple[int, int], RecordedCall] = {}
     approved: dict[tuple[int, int], str] = {}
     judged: dict[tuple[tuple[int, int], bool], JudgedCall] = {}
@@ -130,12 +140,34 @@ def judged_calls(session_id: str, records: Iterable[bytes]) -> list[JudgedCall]:
         elif isinstance(event, Answered) and isinstance(event.answer, Approve) and _name(event.call) in named:
             approved[_name(event.call)] = _arguments(named[_name(event.call)], event.answer.arguments)
         elif isinstance(event, Judged) and (name := _name(event.call)) in named:
-            call, is_approved = named[name], name in approved
-            arguments = approved[name] if is_approved else _arguments(call)
+            call, skill = named[name], active.before(record.seq)
+            is_approved = name in approved
             judged[name, is_approved] = JudgedCall(
-                session_id, record.seq, record.at, call.name, arguments, _was(event.verdict), is_approved, name
+                session_id,
+                record.seq,
+                record.at,
+                call.name,
+                approved[name] if is_approved else _arguments(call),
+                _was(event.verdict),
+                is_approved,
+                name,
+                skill.name,
+                skill.allowed_tools,
             )
     return list(judged.values())
+
+
+class _Active:
+    """The skills of a log; most have none, and are not folded."""
+
+    def __init__(self, records: Sequence[bytes]) -> None:
+        has_skills = any(_SKILLS in line for line in records)
+        self._changes = Kernel.active_skills(records) if has_skills else []
+
+    def before(self, seq: int) -> Skill:
+        """The skill that was active before a record; one without name and tools where there was none."""
+        found = next((skill for at, skill in reversed(self._changes) if at < seq), None)
+        return found or _NO_SKILL
 
 
 def _name(call: CallRef) -> tuple[int, int]:
