@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from deepstrike.sessions.file import FileSessionLog
     from deepstrike.sessions.memory import InMemorySessionLog
     from deepstrike.sessions.sqlite import SqliteSessionLog
+    from deepstrike.signals.gateway import SignalGateway
+    from deepstrike.signals.schedule import ScheduledPrompt
+    from deepstrike.signals.signal import RuntimeSignal
     from deepstrike.stream import (
         AgentEvent,
         ContextCompressedEvent,
@@ -75,6 +78,7 @@ _HOMES = {
     "AnthropicProvider": "deepstrike.providers.anthropic",
     "Approve": "deepstrike.governance.approval",
     "CircuitBreaker": "deepstrike.providers.transport.breaker",
+    "collect_text": "deepstrike.run",
     "CompositePlane": "deepstrike.execution.composite",
     "ConfigError": "deepstrike.errors",
     "ContextCompressedEvent": "deepstrike.stream",
@@ -107,6 +111,7 @@ _HOMES = {
     "PermissionRequestEvent": "deepstrike.stream",
     "ProviderError": "deepstrike.errors",
     "QwenProvider": "deepstrike.providers.qwen",
+    "read_file": "deepstrike.tools.files",
     "ReplayProvider": "deepstrike.providers.replayed",
     "RetryConfig": "deepstrike.providers.retry",
     "RetryEvent": "deepstrike.stream",
@@ -115,11 +120,14 @@ _HOMES = {
     "RunResult": "deepstrike.stream",
     "RuntimeOptions": "deepstrike.options",
     "RuntimeRunner": "deepstrike.runner",
+    "RuntimeSignal": "deepstrike.signals.signal",
     "SandboxExecutionPlane": "deepstrike.execution.sandbox",
+    "ScheduledPrompt": "deepstrike.signals.schedule",
     "ScriptedProvider": "deepstrike.providers.scripted",
     "SessionError": "deepstrike.errors",
     "SessionLog": "deepstrike.sessions.base",
     "SignalEvent": "deepstrike.stream",
+    "SignalGateway": "deepstrike.signals.gateway",
     "SqliteSessionLog": "deepstrike.sessions.sqlite",
     "StreamEvent": "deepstrike.stream",
     "Suspend": "deepstrike.tools.suspension",
@@ -127,6 +135,7 @@ _HOMES = {
     "TextDelta": "deepstrike.stream",
     "ThinkingDelta": "deepstrike.stream",
     "Timeouts": "deepstrike.providers.transport.base",
+    "tool": "deepstrike.tools.decorator",
     "ToolCallEvent": "deepstrike.stream",
     "ToolContext": "deepstrike.tools.context",
     "ToolDeltaEvent": "deepstrike.stream",
@@ -135,9 +144,6 @@ _HOMES = {
     "ToolResultEvent": "deepstrike.stream",
     "ToolSuspendEvent": "deepstrike.stream",
     "UsageEvent": "deepstrike.stream",
-    "collect_text": "deepstrike.run",
-    "read_file": "deepstrike.tools.files",
-    "tool": "deepstrike.tools.decorator",
 }
 
 __all__ = [
@@ -185,11 +191,14 @@ __all__ = [
     "RunResult",
     "RuntimeOptions",
     "RuntimeRunner",
+    "RuntimeSignal",
     "SandboxExecutionPlane",
+    "ScheduledPrompt",
     "ScriptedProvider",
     "SessionError",
     "SessionLog",
     "SignalEvent",
+    "SignalGateway",
     "SqliteSessionLog",
     "StreamEvent",
     "Suspend",

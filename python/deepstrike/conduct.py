@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deepstrike.governance.policy import Governance
     from deepstrike.host.crew import Means
     from deepstrike.host.outbox import Outbox
+    from deepstrike.host.post import Post
     from deepstrike.host.recent import Recent
     from deepstrike.host.requests import Given
     from deepstrike.output.form import Form
@@ -48,6 +49,7 @@ class Task:
     log: SessionLog
     recent: Recent
     means: Means
+    post: Post
     governance: Governance | None = None
     form: Form | None = None
 
@@ -106,10 +108,14 @@ class Conduct:
             standing = session.kernel.outcome()
             if standing is not None and not answers and _stays(standing, task.first):
                 return standing
-        self._drive = drive = Drive(session, _means(task, session), outbox, clock)
-        if self._interrupted is not None:
-            drive.interrupt(self._interrupted)
-        return await drive.run(session.oversight.first(task.first), *answers)
+        mail = await task.post.open(task.session_id)
+        try:
+            self._drive = drive = Drive(session, _means(task, session), outbox, clock, mail)
+            if self._interrupted is not None:
+                drive.interrupt(self._interrupted)
+            return await drive.run(session.oversight.first(task.first), *answers)
+        finally:
+            await task.post.close(mail)
 
     def _lost(self, session: Session, error: DeepStrikeError) -> RunResult:
         """The log is behind the kernel: the counters are the kernel's, the status is the failure's."""
