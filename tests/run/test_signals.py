@@ -47,7 +47,7 @@ from deepstrike import (
 )
 from deepstrike.providers.base import Finish, LLMProvider, ModelEvent, ModelRequest
 from deepstrike.replay.proof import replay
-from deepstrike.signals import SignalSource
+from deepstrike.signals.source import SignalSource
 from deepstrike.wire.message import Turn
 
 MAIL = RuntimeSignal("mail", {"from": "ann"})

@@ -11,7 +11,6 @@ from weakref import WeakValueDictionary
 
 from deepstrike.errors import QueueFull
 from deepstrike.host.pump import Pump
-from deepstrike.signals.gateway import SignalGateway
 from deepstrike.signals.queue import Address, Entry, SignalQueue
 from deepstrike.signals.signal import URGENCIES, USER, RuntimeSignal
 
@@ -83,7 +82,7 @@ class Mailbox:
 
     def may_have(self) -> bool:
         """Whether it is worth taking. Cheap."""
-        return bool(self._urgent) or self._post.has_plain(self)
+        return bool(self._urgent) or not self._post.queue.is_empty or self._post.is_to_be_asked()
 
     async def look(self) -> None:
         """Ask a source that rests, and let it say what it has at hand."""
@@ -124,8 +123,9 @@ class Post:
 
     def __init__(self, source: SignalSource | None) -> None:
         self.source = source
-        self.queue = source.queue if isinstance(source, SignalGateway) else SignalQueue(_CAPACITY)
-        self._pump = None if source is None or isinstance(source, SignalGateway) else Pump(source, self.queue)
+        own = None if source is None else _queue_of(source)
+        self.queue = SignalQueue(_CAPACITY) if own is None else own
+        self._pump = Pump(source, self.queue) if source is not None and own is None else None
         self._boxes: list[Mailbox] = []
         self._listeners: list[asyncio.AbstractEventLoop] = []
         self._words: dict[str, deque[Entry]] = {}
@@ -202,15 +202,13 @@ class Post:
 
     async def ask(self) -> None:
         """Ask a source of somebody's own that rests, and give it one turn of the loop to say what it has at hand."""
-        if self._pump is not None and self._pump.rests:
+        if self._pump is not None and self.is_to_be_asked():
             self._pump.ask()
             await asyncio.sleep(0)
 
-    def has_plain(self, box: Mailbox) -> bool:
-        """Whether something waits for this run that it may take, or a source should be asked."""
-        if self.source is None:
-            return False
-        return len(self.queue) > 0 or (self._pump is not None and self._pump.rests)
+    def is_to_be_asked(self) -> bool:
+        """Whether the source is one of somebody's own and rests."""
+        return self._pump is not None and self._pump.rests
 
     def plain(self, box: Mailbox) -> Entry | None:
         """The next low or normal signal for this run."""
@@ -286,6 +284,13 @@ def post_of(source: SignalSource | None) -> Post:
         if post is None:
             post = _posts[id(source)] = Post(source)
         return post
+
+
+def _queue_of(source: SignalSource) -> SignalQueue | None:
+    """A gateway's own queue; None for a source that has to be asked."""
+    from deepstrike.signals.gateway import SignalGateway  # brings a database and timers, for those who have one
+
+    return source.queue if isinstance(source, SignalGateway) else None
 
 
 def _require_room(waiting: int, session_id: str) -> None:

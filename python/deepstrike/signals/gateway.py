@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from deepstrike.clock import current_clock
 from deepstrike.errors import ConfigError, DeepStrikeError, QueueFull
-from deepstrike.signals.queue import SignalQueue
+from deepstrike.signals.queue import KEYS, SignalQueue
 from deepstrike.signals.schedule import ScheduledPrompt, due_times, fired, times_after
-from deepstrike.signals.store import KEYS, Kept, SignalStore
+from deepstrike.signals.store import Kept, SignalStore
 
 if TYPE_CHECKING:
     import os

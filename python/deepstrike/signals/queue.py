@@ -9,17 +9,18 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deepstrike.errors import ConfigError, DeepStrikeError, QueueFull
-from deepstrike.signals.schedule import is_scheduled
-from deepstrike.signals.signal import URGENCIES, USER, RuntimeSignal, payload_text
-from deepstrike.signals.store import KEYS, SignalStore
+from deepstrike.signals.signal import URGENCIES, USER, RuntimeSignal, is_scheduled, payload_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from deepstrike.signals.store import Kept, Row
+    from deepstrike.signals.store import Kept, Row, SignalStore
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 """The payloads of the signals of one sort (low and normal, high, critical) in memory are at most so large."""
+
+KEYS: Final = 10_000
+"""So many dedupe keys, and so many prompts that had their one time, are remembered."""
 
 _BATCH: Final = 256
 _LOW, _NORMAL, _HIGH, _CRITICAL = range(len(URGENCIES))
@@ -81,6 +82,8 @@ class SignalQueue:
         plain = _Room()
         self._rooms = (plain, plain, _Room(), _Room())
         self._outside = [0] * len(URGENCIES)
+        self.is_empty = True
+        """Whether nothing waits; a plain attribute, since every turn looks at it."""
         self._keys: OrderedDict[str, None] = OrderedDict()
         self._number = 0
         self._front = 0
@@ -89,6 +92,7 @@ class SignalQueue:
         self._heard: list[Callable[[], None]] = []
         if store is not None:
             self._load(store)
+            self.is_empty = not len(self)
 
     def __len__(self) -> int:
         return sum(self._outside) + sum(room.count for room in self._rooms[_NORMAL:])
@@ -134,17 +138,13 @@ class SignalQueue:
             self._put(signals, None, passed)
         self._tell()
 
-    def has(self, addresses: Collection[Address]) -> bool:
-        """Whether something waits in memory, or on disk, for one of these."""
-        with self._lock:
-            return any(self._outside) or any(lane.get(to) for lane in self._lanes for to in addresses)
-
     def take(self, addresses: Collection[Address] | None, least: int = _LOW) -> Entry | None:
         """The first that is for one of `addresses` (None: for anybody), of at least the urgency `least`."""
         with self._lock:
             for urgency in range(len(URGENCIES) - 1, least - 1, -1):
                 entry = self._first(urgency, addresses)
                 if entry is not None:
+                    self.is_empty = not len(self)
                     return entry
         return None
 
@@ -157,6 +157,7 @@ class SignalQueue:
                 wanted = [to for to in self._lanes[urgency] if to.prompt and to.session not in but]
                 entry = self._first(urgency, wanted) if wanted else None
                 if entry is not None:
+                    self.is_empty = not len(self)
                     return entry
         return None
 
@@ -224,6 +225,8 @@ class SignalQueue:
         self, signals: Sequence[RuntimeSignal], key: str | None, *, waits: bool, passed: Kept | None
     ) -> list[Entry]:
         if waits and self._overflow is None:
+            from deepstrike.signals.store import SignalStore
+
             self._overflow = SignalStore.temporary()
         store = self._overflow if waits else self._store
         if store is None:
@@ -292,6 +295,7 @@ class SignalQueue:
 
     def _tell(self) -> None:
         with self._lock:
+            self.is_empty = not len(self)
             heard = list(self._heard)
         for callback in heard:
             callback()

@@ -109,11 +109,6 @@ def fired(missed: Missed, due: list[int], now_ms: int) -> int:
     return min(1, len(due)) if missed == "once" else min(MOST, len(due))
 
 
-def is_scheduled(signal: RuntimeSignal) -> bool:
-    """Whether it is a prompt that came due."""
-    return signal.kind == "scheduled" and signal.signal_type == "job" and isinstance(signal.payload.get("goal"), str)
-
-
 def _whole(time: object) -> int:
     if isinstance(time, bool) or not isinstance(time, int | float) or not math.isfinite(time) or not 0 <= time < 2**53:
         raise ConfigError(f"run_at_ms must be a time in milliseconds since 1970, not {time!r}")

@@ -66,6 +66,11 @@ class RuntimeSignal:
         return self.urgency == "critical" and self.kind == "interrupt"
 
 
+def is_scheduled(signal: RuntimeSignal) -> bool:
+    """Whether it is a prompt that came due."""
+    return signal.kind == "scheduled" and signal.signal_type == "job" and isinstance(signal.payload.get("goal"), str)
+
+
 def as_wire(signal: RuntimeSignal, delivery: str | None = None, *, from_user: bool = False) -> Signal:
     """The signal as it crosses into the kernel; `delivery` names this delivery."""
     return Signal(

@@ -7,12 +7,13 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from weakref import finalize
 
 from deepstrike.search.database import Database, Layout, transaction
-from deepstrike.signals.schedule import ScheduledPrompt, is_scheduled
-from deepstrike.signals.signal import URGENCIES, RuntimeSignal, payload_text
+from deepstrike.signals.queue import KEYS
+from deepstrike.signals.schedule import ScheduledPrompt
+from deepstrike.signals.signal import URGENCIES, RuntimeSignal, is_scheduled, payload_text
 
 if TYPE_CHECKING:
     import os
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from deepstrike.signals.queue import Address
-
-KEYS: Final = 10_000
-"""So many dedupe keys, and so many prompts that had their one time, are remembered."""
 
 _LAYOUT = Layout(
     "a store of signals",
