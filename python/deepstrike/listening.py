@@ -92,6 +92,9 @@ class Listening:
         (taken,) = self._post.queue.assign(entry, [session])
         try:
             result = await self._result(session, str(entry.signal.payload["goal"]), entry.signal.session_id is None)
+        except asyncio.CancelledError:
+            self._post.queue.give_back([taken], to_any=False)
+            raise
         except SessionBusy:
             await current_clock().sleep(BUSY_SECONDS)
             self._post.queue.give_back([taken])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
-from doubles import Script, say, user_texts
+from doubles import Script, kinds_of, say, user_texts
 
 from deepstrike import (
     ConfigError,
@@ -122,6 +123,35 @@ async def test_given_a_listener_when_it_is_cancelled_then_its_runs_are_stopped_a
     assert asyncio.all_tasks() == {asyncio.current_task()}
     model.go.set()
     assert (await runner.resume("s")).status == "completed"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+async def test_given_a_run_that_was_cut_off_when_somebody_listens_again_then_its_session_goes_on(
+    kept: bool, tmp_path: Path
+) -> None:
+    place = tmp_path / "signals.db" if kept else None
+    gateway, held, log, results = SignalGateway(place), Held(), InMemorySessionLog(), list[RunResult]()
+    gateway.schedule(ScheduledPrompt("standup", 0))
+    listening = asyncio.create_task(listener(gateway, held, log).listen())
+    while held.waiting < 1:
+        await asyncio.sleep(0)
+    listening.cancel()
+    await asyncio.wait({listening})
+    if kept:  # as another process finds it
+        gateway.destroy()
+        gateway = SignalGateway(place)
+
+    model = Script(say("done"))
+    listening = asyncio.create_task(listener(gateway, model, log).listen(on_result=results.append))
+    await until(results, 1)
+    left = len(gateway.queue)
+    gateway.destroy()
+    await listening
+
+    assert await log.sessions() == [results[0].session_id]
+    assert [user_texts(turns) for turns in model.turns] == [["standup"]]
+    assert left == 0
+    assert await kinds_of(log, results[0].session_id) == ["started", "ended", "resumed", "replied", "ended"]
 
 
 async def test_given_a_listener_when_its_runner_is_closed_then_it_ends() -> None:

@@ -131,7 +131,8 @@ class Post:
         self._words: dict[str, deque[Entry]] = {}
         self._lock = threading.RLock()
         self._spoken = 0
-        self._forget = self.queue.on_change(self._route) if source is not None else None
+        if source is not None:
+            self.queue.on_change(self._route)
 
     async def open(self, session_id: str) -> Mailbox:
         """A run of this session hears from here on. What waits for it is there already."""

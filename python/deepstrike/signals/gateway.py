@@ -47,8 +47,10 @@ class _Plan:
     next: int
     steady: int
 
-    def is_due(self, wall: int, steady: int) -> bool:
-        return self.next <= wall or (self.prompt.cron is None and self.steady <= steady)
+    def left(self, wall: int, steady: int) -> int:
+        """Milliseconds until it is due; 0 or less where it is."""
+        left = self.next - wall
+        return min(left, self.steady - steady) if self.prompt.cron is None else left
 
 
 class SignalGateway:
@@ -205,7 +207,7 @@ class SignalGateway:
             if self.queue.closed:
                 return
             wall, steady = self._clock.wall_ms(), self._clock.now_ms()
-            for plan in [plan for plan in self._plans.values() if plan.is_due(wall, steady)]:
+            for plan in [plan for plan in self._plans.values() if plan.left(wall, steady) <= 0]:
                 came += self._fired(plan, max(wall, plan.next))
             self._set_alarm()
         for signal in came:
@@ -241,10 +243,10 @@ class SignalGateway:
             self._alarm.cancel()
             self._alarm = None
         if self._plans:
-            wall = self._clock.wall_ms()
-            nearest = min(plan.next for plan in self._plans.values())
+            wall, steady = self._clock.wall_ms(), self._clock.now_ms()
+            left = min(plan.left(wall, steady) for plan in self._plans.values()) / 1000
             # One that is due and still here was refused: look again after the whole pause.
-            delay = LOOK_SECONDS if nearest <= wall else min(LOOK_SECONDS, (nearest - wall) / 1000)
+            delay = min(LOOK_SECONDS, left) if left > 0 else LOOK_SECONDS
             self._alarm = self._clock.alarm(delay, self._ring)
 
     def _announce(self, signal: RuntimeSignal) -> None:

@@ -171,13 +171,15 @@ class SignalQueue:
             for number, session in zip(numbers, sessions, strict=True)
         ]
 
-    def give_back(self, entries: Sequence[Entry]) -> None:
-        """They were not delivered: they are the first again, for whom they were when they came."""
+    def give_back(self, entries: Sequence[Entry], *, to_any: bool = True) -> None:
+        """They were not delivered: they are the first again, for whom they were when they came; without `to_any` only
+        for the session that had them."""
         with self._lock:
             for entry in reversed(entries):
-                back = replace(entry, address=entry.signal.session_id, copies=1)
+                address = entry.signal.session_id if to_any else entry.address
+                back = replace(entry, address=address, copies=1)
                 if self._store is not None and entry.id is not None:
-                    self._store.give_back(entry.number)
+                    self._store.give_back(entry.number, address)
                 self._lane(back).appendleft(back)
                 self._rooms[back.urgency].add(back, 1)
         if entries:

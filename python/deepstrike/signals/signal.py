@@ -107,12 +107,12 @@ def payload_text(signal: RuntimeSignal) -> str:
     return _json_text(signal.payload)
 
 
-def _loaded(text: str) -> object:
+def _loaded(text: str) -> dict[str, object]:
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
         return {"text": text}
-    return value
+    return value if isinstance(value, dict) else {"value": value}
 
 
 def _require_word(name: str, word: object) -> None:

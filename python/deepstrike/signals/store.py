@@ -27,9 +27,9 @@ _LAYOUT = Layout(
     0x64537347,
     1,
     (
-        # `address` is whom it is for now, `origin` whom it was for when it came; `taken`: a run has it in its hands.
+        # `address` is whom it is for now; `taken`: a run has it in its hands.
         "CREATE TABLE signals (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, urgency INTEGER NOT NULL, "
-        "address TEXT, origin TEXT, prompt INTEGER NOT NULL, taken INTEGER NOT NULL DEFAULT 0, "
+        "address TEXT, prompt INTEGER NOT NULL, taken INTEGER NOT NULL DEFAULT 0, "
         "waits INTEGER NOT NULL DEFAULT 0, body TEXT NOT NULL)",
         "CREATE INDEX waiting ON signals (urgency, number) WHERE waits",
         "CREATE TABLE keys (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE)",
@@ -128,18 +128,18 @@ class SignalStore:
             connection.execute("UPDATE signals SET address = ?, taken = 1 WHERE number = ?", (sessions[0], number))
             copies = [
                 connection.execute(
-                    "INSERT INTO signals (id, urgency, address, origin, prompt, taken, body) SELECT id, urgency, ?, "
-                    "origin, prompt, 1, body FROM signals WHERE number = ?",
+                    "INSERT INTO signals (id, urgency, address, prompt, taken, body) SELECT id, urgency, ?, prompt, 1, "
+                    "body FROM signals WHERE number = ?",
                     (session, number),
                 ).lastrowid
                 for session in sessions[1:]
             ]
         return [number, *(copy for copy in copies if copy is not None)]
 
-    def give_back(self, number: int) -> None:
-        """It was not delivered: it is for whom it was when it came."""
+    def give_back(self, number: int, address: str | None) -> None:
+        """It was not delivered, and is for `address` again."""
         with self._database.work() as connection:
-            connection.execute("UPDATE signals SET address = origin, taken = 0 WHERE number = ?", (number,))
+            connection.execute("UPDATE signals SET address = ?, taken = 0 WHERE number = ?", (address, number))
 
     def delivered(self, numbers: Iterable[int]) -> None:
         """They are in a session's log."""
@@ -204,10 +204,9 @@ def _insert(connection: sqlite3.Connection, name: str, signal: RuntimeSignal, wa
         "session_id": signal.session_id,
     }
     urgency, prompt = URGENCIES.index(signal.urgency), int(is_scheduled(signal))
-    to = signal.session_id
     done = connection.execute(
-        "INSERT INTO signals (id, urgency, address, origin, prompt, waits, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (name, urgency, to, to, prompt, int(waits), json.dumps(body, ensure_ascii=False)),
+        "INSERT INTO signals (id, urgency, address, prompt, waits, body) VALUES (?, ?, ?, ?, ?, ?)",
+        (name, urgency, signal.session_id, prompt, int(waits), json.dumps(body, ensure_ascii=False)),
     )
     return done.lastrowid or 0
 
