@@ -105,7 +105,8 @@ class Drive:
 
     def _knock(self) -> None:
         if self._taking:
-            self._inputs.append(_KNOCK)
+            if _KNOCK not in self._inputs:
+                self._inputs.append(_KNOCK)
         elif not self._over.done():
             self._crew.spawn(_KNOCK)
 
@@ -174,14 +175,13 @@ class Drive:
         self._over.exception()
 
     async def _handle(self, item: Input | Knock, by: Effort | None) -> None:
-        if isinstance(item, Knock):
-            step = await self._hear()
-        else:
-            if isinstance(item, _STOPS):
-                await self._stop()
-            elif self._mail.presses:
-                await self._hear()  # what came before this must be heard before it may end the goal
-            step = await self._accept(item)
+        step: Step | None = None
+        if isinstance(item, _STOPS):
+            await self._stop()
+        elif isinstance(item, Knock) or self._mail.presses:
+            step = await self._hear()  # before anything else, which may end the goal
+        if not isinstance(item, Knock):
+            step = await self._accept(item) or step
         step = await self._before_asking(step)
         # What comes too late may still be the last that a parked run was waiting to hear.
         outcome = self._session.kernel.outcome() if step is None else step[3]

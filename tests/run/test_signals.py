@@ -31,6 +31,7 @@ from doubles import (
 from deepstrike import (
     ConfigError,
     DoneEvent,
+    Governance,
     InMemorySessionLog,
     LocalExecutionPlane,
     PermissionRequestEvent,
@@ -233,8 +234,6 @@ async def test_given_a_call_that_waits_for_a_place_when_a_high_signal_comes_then
 
 
 async def test_given_a_question_to_a_person_when_a_high_signal_comes_then_nobody_waits_for_the_answer() -> None:
-    from deepstrike import Governance
-
     gateway, asked, let_go = SignalGateway(), asyncio.Event(), asyncio.Event()
 
     async def ask(_event: PermissionRequestEvent) -> bool:
@@ -261,6 +260,55 @@ async def test_given_a_question_to_a_person_when_a_high_signal_comes_then_nobody
 
     assert let_go.is_set()
     assert result_texts(model.turns[1]) == ["not run: superseded"]
+
+
+async def test_given_an_answer_that_comes_with_a_high_signal_when_the_call_is_superseded_then_the_run_goes_on() -> None:
+    gateway = SignalGateway()
+
+    async def ask(_event: PermissionRequestEvent) -> bool:
+        gateway.ingest(RuntimeSignal("alarm", urgency="high"))
+        return True
+
+    model = Script(calls(call("add", '{"x": 1, "y": 2}')), say("ok"))
+    options = RuntimeOptions(
+        provider=model,
+        execution_plane=LocalExecutionPlane().register(add),
+        signal_source=gateway,
+        governance=Governance("ask"),
+        on_permission_request=ask,
+    )
+    result = await RuntimeRunner(options).run("Go.")
+
+    assert result.status == "completed"
+    assert result_texts(model.turns[1]) == ["not run: superseded"]
+
+
+@pytest.mark.parametrize(
+    ("signal", "status", "results"),
+    [
+        (RuntimeSignal("alarm", urgency="high"), "completed", ["rang", "not run: superseded"]),
+        (RuntimeSignal("fire", urgency="critical"), "completed", ["rang", "not run: superseded"]),
+        (STOP, "user_abort", []),
+    ],
+)
+async def test_given_a_tool_that_signals_when_it_ends_then_its_result_stands_and_what_waits_is_not_run(
+    signal: RuntimeSignal, status: str, results: list[str]
+) -> None:
+    gateway, log = SignalGateway(), InMemorySessionLog()
+
+    @tool
+    async def ring() -> str:
+        """Ring the bell."""
+        gateway.ingest(signal)
+        return "rang"
+
+    model = Script(calls(call("ring"), call("add", '{"x": 1, "y": 2}', "c2")), say("ok"))
+    runner = hearing(gateway, model, ring, add, log=log, max_parallel_tools=1)
+    result = await runner.run("Go.", session_id="s")
+
+    assert result.status == status
+    assert [result_texts(turns) for turns in model.turns[1:]] == ([results] if results else [])
+    assert replay(await log.read("s")).equal
 
 
 # ---- critical
