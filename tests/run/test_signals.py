@@ -8,6 +8,7 @@ import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
 import pytest
 from doubles import (
@@ -46,6 +47,7 @@ from deepstrike import (
     TextDelta,
     tool,
 )
+from deepstrike.host import pump
 from deepstrike.providers.base import Finish, LLMProvider, ModelEvent, ModelRequest
 from deepstrike.replay.proof import replay
 from deepstrike.signals.source import SignalSource
@@ -666,6 +668,70 @@ async def test_given_a_source_that_is_broken_when_runs_hear_it_then_they_go_on_a
 def test_given_something_without_next_signal_when_options_are_built_then_the_error_names_it() -> None:
     with pytest.raises(ConfigError, match=r"signal_source must have the method next_signal"):
         RuntimeOptions(provider=Script(say("ok")), signal_source=object())  # type: ignore[arg-type]
+
+
+async def test_given_a_source_that_holds_on_when_the_run_is_over_then_it_is_left_behind_and_reported(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pump, "GRACE_SECONDS", 0.01)
+    let_go = asyncio.Event()
+
+    class Stubborn:
+        async def next_signal(self) -> RuntimeSignal | None:
+            while not let_go.is_set():
+                with suppress(asyncio.CancelledError):
+                    await let_go.wait()
+            return None
+
+    with caplog.at_level(logging.WARNING, "deepstrike"):
+        result = await hearing(Stubborn(), Script(say("ok"))).run("Go.")
+    let_go.set()
+    await asyncio.sleep(0)
+
+    assert result.status == "completed"
+    assert [record.getMessage() for record in caplog.records] == [
+        "the signal source Stubborn did not let go of its question when it was cancelled; runs go on without it"
+    ]
+
+
+async def test_given_runs_on_two_loops_when_the_first_ends_then_the_source_is_asked_on_the_other() -> None:
+    class Asked:
+        def __init__(self) -> None:
+            self.loops: list[asyncio.AbstractEventLoop] = []
+            self.again = threading.Event()
+
+        async def next_signal(self) -> RuntimeSignal | None:
+            self.loops.append(asyncio.get_running_loop())
+            if len(self.loops) == 2:
+                self.again.set()
+                return RuntimeSignal("interrupt", urgency="critical")
+            never: asyncio.Future[RuntimeSignal | None] = asyncio.get_running_loop().create_future()
+            return await never
+
+    source, here, there = Asked(), Paused("", say("ok")), Endless()
+    begun, ended = threading.Event(), list[str]()
+
+    async def elsewhere() -> None:
+        task = asyncio.create_task(hearing(source, there).run("Go.").result())
+        await there.started.wait()
+        begun.set()
+        ended.append((await task).status)
+
+    def in_a_thread() -> None:
+        asyncio.run(elsewhere())
+
+    task = asyncio.create_task(events_of(hearing(source, here).run_streaming("Go.")))
+    await here.begun.wait()
+    thread = threading.Thread(target=in_a_thread)
+    thread.start()
+    await asyncio.to_thread(begun.wait)
+    here.go.set()
+    await task
+    await asyncio.to_thread(thread.join)
+
+    assert ended == ["user_abort"]
+    assert source.loops[0] is asyncio.get_running_loop()
+    assert source.loops[1] is not source.loops[0]
 
 
 async def test_given_a_source_that_floods_when_a_run_is_under_way_then_what_waits_is_bounded() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deepstrike import ConfigError, RuntimeSignal, ScheduledPrompt, SignalGateway
+from deepstrike import ConfigError, RuntimeSignal, ScheduledPrompt, SignalGateway, secrets
+from deepstrike.secrets import HIDDEN, Bound, binding
 from deepstrike.signals.queue import Address
 from deepstrike.testing import ManualClock
 
@@ -91,6 +92,21 @@ async def test_given_a_prompt_that_came_when_opened_and_scheduled_again_then_it_
                 found.append(entry.signal.payload["goal"])
             gateway.destroy()
             assert found == expected
+
+
+async def test_given_a_bound_secret_in_a_payload_when_kept_then_the_file_does_not_hold_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binding, "_values", frozenset())
+    monkeypatch.setattr(binding, "_bound", Bound())
+    secrets.bind("hunter2-hunter2")
+    gateway = SignalGateway(tmp_path / "signals.db")
+    gateway.ingest(RuntimeSignal("mail", {"text": "it is hunter2-hunter2"}))
+    gateway.destroy()
+
+    assert not any(b"hunter2" in path.read_bytes() for path in tmp_path.iterdir())
+    (again,) = [await SignalGateway(tmp_path / "signals.db").next_signal()]
+    assert again == RuntimeSignal("mail", {"text": f"it is {HIDDEN}"})
 
 
 def test_given_a_path_that_is_no_store_when_built_then_the_error_says_so(tmp_path: Path) -> None:

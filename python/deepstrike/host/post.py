@@ -26,6 +26,7 @@ MAX_TAKEN: Final = 1_000
 """At most so many signals are taken into a run at once."""
 
 _CAPACITY: Final = 1_000
+_MOST_WORDS: Final = 10_000
 _HIGH = URGENCIES.index("high")
 _CRITICAL = URGENCIES.index("critical")
 
@@ -196,6 +197,8 @@ class Post:
         with self._lock:
             if self.say(session_id, text):
                 return True
+            if sum(map(len, self._words.values())) >= _MOST_WORDS:
+                raise QueueFull(f"{_MOST_WORDS} messages wait for sessions that have no run; let some run first")
             words = self._words.setdefault(session_id, deque())
             _require_room(len(words), session_id)
             words.append(self._word(text))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import finalize
 
 from deepstrike.search.database import Database, Layout, transaction
+from deepstrike.secrets import bound
 from deepstrike.signals.queue import KEYS
 from deepstrike.signals.schedule import ScheduledPrompt
 from deepstrike.signals.signal import URGENCIES, RuntimeSignal, is_scheduled, payload_text
@@ -206,7 +207,7 @@ def _insert(connection: sqlite3.Connection, name: str, signal: RuntimeSignal, wa
     urgency, prompt = URGENCIES.index(signal.urgency), int(is_scheduled(signal))
     done = connection.execute(
         "INSERT INTO signals (id, urgency, address, prompt, waits, body) VALUES (?, ?, ?, ?, ?, ?)",
-        (name, urgency, signal.session_id, prompt, int(waits), json.dumps(body, ensure_ascii=False)),
+        (name, urgency, signal.session_id, prompt, int(waits), bound().hidden(json.dumps(body))),
     )
     return done.lastrowid or 0
 
