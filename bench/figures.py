@@ -55,6 +55,11 @@ FIGURES = (
     Figure("encode_ollama", "the same: Ollama", "×", 2.0, 1.5),
     Figure("decision", "one decision of a policy with 38 rules, CPU", "µs", 5, 3),
     Figure("governed", "that policy in front of every call, CPU a turn", "µs", 20, 10),
+    Figure("signal_stop", "interrupt signal to stopped, in mid-stream, wall", "ms", 50, 10, reps=3),
+    Figure(
+        "signal_stop_beside", "the same, against a bare task that is cancelled", "ms", None, None, "cancelled", reps=3
+    ),
+    Figure("signal_none", "a gateway that has nothing, in process, CPU it adds to a turn", "µs", 5, 2, reps=3),
     Figure("memory_missed", "evidence not among the first ten found", "%", 0.95, 0.9, "neighbours", reps=1),
     Figure("memory_search", "search among 100,000 memories, wall, 95th percentile", "ms", 50, 10, reps=1),
     Figure("import_cpu", "import deepstrike, CPU", "ms", 2.2, 1.5, "interpreter", reps=15),

@@ -211,6 +211,10 @@ def main() -> None:
         from bench import memories
 
         samples = memories.measure(who, case)
+    elif case.startswith("signal_"):
+        from bench import signals
+
+        samples = asyncio.run(signals.measure(who, case))
     elif case.startswith(("decode_", "encode_")):
         from bench import dialects
 

@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from deepstrike.sessions.file import FileSessionLog
     from deepstrike.sessions.memory import InMemorySessionLog
     from deepstrike.sessions.sqlite import SqliteSessionLog
+    from deepstrike.signals.gateway import SignalGateway
+    from deepstrike.signals.schedule import ScheduledPrompt
+    from deepstrike.signals.signal import RuntimeSignal
     from deepstrike.stream import (
         AgentEvent,
         ContextCompressedEvent,
@@ -140,11 +143,14 @@ _HOMES = {
     "RunResult": "deepstrike.stream",
     "RuntimeOptions": "deepstrike.options",
     "RuntimeRunner": "deepstrike.runner",
+    "RuntimeSignal": "deepstrike.signals.signal",
     "SandboxExecutionPlane": "deepstrike.execution.sandbox",
+    "ScheduledPrompt": "deepstrike.signals.schedule",
     "ScriptedProvider": "deepstrike.providers.scripted",
     "SessionError": "deepstrike.errors",
     "SessionLog": "deepstrike.sessions.base",
     "SignalEvent": "deepstrike.stream",
+    "SignalGateway": "deepstrike.signals.gateway",
     "SinglePassHarness": "deepstrike.harness.loops",
     "SqliteDreamStore": "deepstrike.memory.sqlite",
     "SqliteSessionLog": "deepstrike.sessions.sqlite",
@@ -228,11 +234,14 @@ __all__ = [
     "RunResult",
     "RuntimeOptions",
     "RuntimeRunner",
+    "RuntimeSignal",
     "SandboxExecutionPlane",
+    "ScheduledPrompt",
     "ScriptedProvider",
     "SessionError",
     "SessionLog",
     "SignalEvent",
+    "SignalGateway",
     "SinglePassHarness",
     "SqliteDreamStore",
     "SqliteSessionLog",

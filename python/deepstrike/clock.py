@@ -7,6 +7,7 @@ Only the drive loop and the transport read it. Tests put another one in place wi
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,8 +30,14 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Milliseconds since the epoch; never decreases."""
 
+    def wall_ms(self) -> int:
+        """What the machine's clock shows now, milliseconds since 1970. It jumps when it is set."""
+
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` on the running loop after `delay` seconds."""
+
+    def alarm(self, delay: float, callback: Callable[[], None]) -> Timer:
+        """Run `callback` after `delay` seconds in a thread of its own: where there is no loop."""
 
     async def sleep(self, delay: float) -> None:
         """Wait `delay` seconds. Cancelling it ends the wait at once."""
@@ -47,6 +54,15 @@ class SystemClock:
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(delay, callback)
+
+    def wall_ms(self) -> int:
+        return int(time.time() * 1000)
+
+    def alarm(self, delay: float, callback: Callable[[], None]) -> Timer:
+        timer = threading.Timer(max(0.0, delay), callback)
+        timer.name, timer.daemon = "deepstrike-alarm", True
+        timer.start()
+        return timer
 
     async def sleep(self, delay: float) -> None:
         await asyncio.sleep(delay)

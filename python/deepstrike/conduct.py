@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from deepstrike.host.crew import Means
     from deepstrike.host.library import Library
     from deepstrike.host.outbox import Outbox
+    from deepstrike.host.post import Post
     from deepstrike.host.recent import Recent
     from deepstrike.host.requests import Given
     from deepstrike.output.form import Form
@@ -60,6 +61,7 @@ class Task:
     recent: Recent
     means: Means
     library: Library
+    post: Post
     governance: Governance | None = None
     form: Form | None = None
     perform: Callable[[Child, Outbox], Awaitable[RunResult]] | None = None
@@ -125,10 +127,14 @@ class Conduct:
             standing = session.kernel.outcome()
             if standing is not None and not answers and _stays(standing, task.first):
                 return standing
-        self._drive = drive = Drive(session, means, outbox, clock)
-        if self._interrupted is not None:
-            drive.interrupt(self._interrupted)
-        return await drive.run(session.oversight.first(task.first), *answers)
+        mail = await task.post.open(task.session_id)
+        try:
+            self._drive = drive = Drive(session, means, outbox, clock, mail)
+            if self._interrupted is not None:
+                drive.interrupt(self._interrupted)
+            return await drive.run(session.oversight.first(task.first), *answers)
+        finally:
+            await task.post.close(mail)
 
     def _answers(self, session: Session, resume: Resume, validate: Validate) -> list[Answer]:
         """What was given, and for sub-agents whose questions somebody here answers now: that they go on."""

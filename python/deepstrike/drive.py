@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 from deepstrike.host.crew import Crew
 from deepstrike.host.narrate import says_nothing
+from deepstrike.host.post import Knock
 from deepstrike.host.session import HostFailed, JournalFailed
 from deepstrike.host.steady import LEAVE_SECONDS, LOG_SECONDS, see_through, told
 from deepstrike.kernel import Stale, decode_record
-from deepstrike.wire.input import Answer, Interrupt
+from deepstrike.signals.signal import as_wire
+from deepstrike.wire.input import Answer, Interrupt, Notify
 from deepstrike.wire.input import Clock as ClockInput
 
 if TYPE_CHECKING:
@@ -24,13 +26,18 @@ if TYPE_CHECKING:
     from deepstrike.errors import DeepStrikeError
     from deepstrike.host.crew import Effort, Means
     from deepstrike.host.outbox import Outbox
+    from deepstrike.host.post import Mailbox
     from deepstrike.host.session import Session, Step
+    from deepstrike.signals.queue import Entry
     from deepstrike.wire.effect import Outcome
     from deepstrike.wire.input import Input
 
 
 _log = logging.getLogger("deepstrike")
 _STOPS = (Interrupt, ClockInput)
+
+_KNOCK = Knock()
+_HEARING = frozenset({"thinking", "acting", "waiting"})
 
 
 class Drive:
@@ -43,6 +50,7 @@ class Drive:
         "_free",
         "_inputs",
         "_loop",
+        "_mail",
         "_narrate",
         "_outbox",
         "_over",
@@ -53,13 +61,14 @@ class Drive:
         "_watcher",
     )
 
-    def __init__(self, session: Session, means: Means, outbox: Outbox, clock: Clock) -> None:
+    def __init__(self, session: Session, means: Means, outbox: Outbox, clock: Clock, mail: Mailbox) -> None:
         self._session = session
+        self._mail = mail
         self._crew = Crew(session, outbox, means, self.take)
         self._outbox = outbox
         self._clock = clock
         self._narrate = session.narrator.narrate
-        self._inputs: deque[Input] = deque()
+        self._inputs: deque[Input | Knock] = deque()
         self._taking = False
         self._free: asyncio.Future[None] | None = None
         self._timer: Timer | None = None
@@ -78,6 +87,7 @@ class Drive:
         try:
             self._inputs.extend(inputs[:-1])
             self._crew.spawn(inputs[-1])
+            self._mail.attach(self._knock)
             return await asyncio.shield(self._over)
         except asyncio.CancelledError:
             await see_through(self._end())
@@ -93,7 +103,14 @@ class Drive:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._crew.spawn, Interrupt(reason))
 
-    async def take(self, item: Input, by: Effort | None = None) -> None:
+    def _knock(self) -> None:
+        if self._taking:
+            if _KNOCK not in self._inputs:
+                self._inputs.append(_KNOCK)
+        elif not self._over.done():
+            self._crew.spawn(_KNOCK)
+
+    async def take(self, item: Input | Knock, by: Effort | None = None) -> None:
         """Take an input, which the effort `by` came to; when another one is being taken, it is next.
 
         What fails ends the run. Raises only `CancelledError`, where everything is cancelled, and what must not be held
@@ -157,13 +174,15 @@ class Drive:
                 await asyncio.sleep(0)
         self._over.exception()
 
-    async def _handle(self, item: Input, by: Effort | None) -> None:
+    async def _handle(self, item: Input | Knock, by: Effort | None) -> None:
+        step: Step | None = None
         if isinstance(item, _STOPS):
-            # What a stopped model call had shown, and results that came in meanwhile, stand before the stop.
-            for late in [*await self._crew.halt(), *self._inputs]:
-                await self._accept(late)
-            self._inputs.clear()
-        step = await self._accept(item)
+            await self._stop()
+        elif isinstance(item, Knock) or self._mail.presses:
+            step = await self._hear()  # before anything else, which may end the goal
+        if not isinstance(item, Knock):
+            step = await self._accept(item) or step
+        step = await self._before_asking(step)
         # What comes too late may still be the last that a parked run was waiting to hear.
         outcome = self._session.kernel.outcome() if step is None else step[3]
         if outcome is not None and not (self._inputs and outcome.status == "suspended"):
@@ -176,6 +195,46 @@ class Drive:
         self._crew.launch(owed, by)
         if deadline != self._deadline:
             self._arm(deadline)
+
+    async def _stop(self) -> None:
+        """What a stopped model call had shown, and results that came in meanwhile, stand before the stop."""
+        late = [*await self._crew.halt(), *(item for item in self._inputs if not isinstance(item, Knock))]
+        for item in late:
+            await self._accept(item)
+        self._inputs.clear()
+
+    async def _hear(self) -> Step | None:
+        """What is urgent, and while tools run the rest too: the model call to come reads it all.
+
+        Critical signals are in the log before what they stop; then the model reads them in front of anything else.
+        """
+        phase = self._session.kernel.phase
+        if phase not in _HEARING:
+            return None
+        heard = self._mail.take(plain=phase == "acting")
+        if any(entry.signal.stops for entry in heard):
+            await self._stop()
+        step = await self._notify(heard, renews=False)
+        if step is None or step[3] is not None or not any(entry.signal.urgency == "critical" for entry in heard):
+            return step
+        for item in await self._crew.cut():
+            step = await self._accept(item) or step
+        return step
+
+    async def _before_asking(self, step: Step | None) -> Step | None:
+        """A model call that has not begun reads all that waits."""
+        if step is None or not self._mail.may_have() or not self._crew.is_new_call(step[1]):
+            return step
+        await self._mail.look()
+        return await self._notify(self._mail.take(plain=True), renews=True) or step
+
+    async def _notify(self, heard: list[Entry], *, renews: bool) -> Step | None:
+        if not heard or self._session.kernel.phase not in _HEARING:
+            return None
+        first, *more = [as_wire(entry.signal, entry.id, from_user=entry.from_user) for entry in heard]
+        step = await self._accept(Notify(first, tuple(more), renews))
+        self._mail.delivered(heard)
+        return step
 
     async def _accept(self, item: Input) -> Step | None:
         """None for an answer to what is no longer owed. A changed policy is taken first."""

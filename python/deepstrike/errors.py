@@ -4,6 +4,7 @@
     ├── ConfigError (also a ValueError)      wrong configuration, raised when the object is built
     ├── RunFailed                            a run ended with status "error" (.result has the rest)
     ├── ToolError                            raised by a tool on purpose, with a hint for the model
+    ├── QueueFull                            so many signals wait that low and normal ones are refused
     ├── SessionError
     │   ├── CorruptLog                       damage in a session log
     │   ├── StaleWriter                      somebody else has written to the session
@@ -82,6 +83,13 @@ class ToolError(DeepStrikeError):
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class QueueFull(DeepStrikeError):
+    """So many signals wait already that this one is refused. Try again later."""
+
+    default_code = "queue_full"
+    default_retryable = True
 
 
 class SessionError(DeepStrikeError):

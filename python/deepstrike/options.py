@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from deepstrike.providers.base import LLMProvider
     from deepstrike.roles import AgentRunSpec, SubAgents
     from deepstrike.sessions.base import SessionLog
+    from deepstrike.signals.source import SignalSource
     from deepstrike.skills.registry import SkillRegistry
     from deepstrike.stream import PermissionRequestEvent, ToolSuspendEvent
 
@@ -85,6 +86,8 @@ class RuntimeOptions:
         `RunResult.output` and `DoneEvent.output` hold the value, for a schema what JSON decodes to. None means text.
     output_mode: how the model is asked for that form: `native`, by the field of its service; `tool`, it calls a tool
         with its answer; `prompted`, the schema stands in the system prompt; `auto`, whatever suits service and tools.
+    signal_source: where signals come from while runs are active, a `SignalGateway` or anything with `next_signal`. None
+        means that only `runner.send` and `interrupt` reach a run.
     durability: how far an append has come before anybody acts on it: `os`, handed to the operating system, so that it
         outlives this process; `disk`, flushed, so that it outlives the machine. Needs a session log that offers
         `with_durability`. None means what the log was built with.
@@ -118,6 +121,7 @@ class RuntimeOptions:
     skill_dir: str | os.PathLike[str] | None = None
     knowledge_source: KnowledgeSource | None = None
     dream_store: DreamStore | None = None
+    signal_source: SignalSource | None = None
 
     def __post_init__(self) -> None:
         _require_methods("provider", self.provider, "stream")
@@ -137,6 +141,8 @@ class RuntimeOptions:
         _require_callback("on_permission_request", self.on_permission_request, "PermissionRequestEvent")
         if self.governance is not None:
             _require_governance(self.governance)
+        if self.signal_source is not None:
+            _require_methods("signal_source", self.signal_source, "next_signal")
         if self.durability is not None:
             _require_durable(self.durability, self.session_log)
         sub_agents_of(self.sub_agents)

@@ -15,13 +15,15 @@ from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
 from deepstrike.execution.lifetime import Opening, close, open_plane
 from deepstrike.host.crew import Means
-from deepstrike.host.folding import asked, folded, read
+from deepstrike.host.folding import asked, folded, read, unknown
 from deepstrike.host.lineage import parent_in
 from deepstrike.host.parts import checked_part
+from deepstrike.host.post import post_of
 from deepstrike.host.recent import Recent
 from deepstrike.host.requests import given, open_requests
 from deepstrike.host.view import view
 from deepstrike.kernel import META_TOOLS, encode_input
+from deepstrike.listening import Listening
 from deepstrike.options import RuntimeOptions
 from deepstrike.output.way import way_of
 from deepstrike.providers.base import Provider
@@ -51,6 +53,9 @@ if TYPE_CHECKING:
     from deepstrike.stream import PendingRequest, RunResult
     from deepstrike.wire.message import Part, ToolSpec
 
+MAX_MESSAGE = 60 * 1024
+"""At most so many bytes of text are one message of `send`."""
+
 
 class RuntimeRunner:
     """Runs goals with one set of options.
@@ -68,6 +73,8 @@ class RuntimeRunner:
         self._form = options.form()
         self._library = options.library()
         self._recent = Recent()
+        self._post = post_of(options.signal_source)
+        self._listenings: set[Listening] = set()
         self._sub_agents = sub_agents_of(options.sub_agents)
         self._active: set[Stoppable] = set()
         self._lock = threading.Lock()
@@ -231,6 +238,54 @@ class RuntimeRunner:
         library = await self._opened(extensions)
         return self._task(session_id, lambda config: Start(_parts(goal), config, ()), {}, extensions, None, library)
 
+    async def send(self, session_id: str, text: str) -> bool:
+        """Say something to the agent of a session while it works, as its user.
+
+        It hears it at its next boundary: calls that have not begun are not run ("superseded"), and an answer that it is
+        writing meanwhile does not end the goal. False where no run of this runner is active on the session: then the
+        session's next run hears it, while this runner lives. From any task, thread or loop.
+
+        Raises `UnknownSession` where there is no such session, `QueueFull` where 100 messages wait for it already,
+        `ConfigError` for what is no text or more than 60 KiB of it, or a `SessionError`.
+        """
+        _require_message(text)
+        if self._post.say(_session_id(session_id), text):
+            return True
+        with self._lock:
+            begun = any(conduct.session_id == session_id for conduct in self._active)
+        if not begun and await self._log.latest_seq(session_id) < 0:
+            raise unknown(session_id)
+        return self._post.keep(session_id, text)
+
+    async def listen(self, *, max_concurrency: int = 4, on_result: Callable[[RunResult], object] | None = None) -> None:
+        """Start a run for each scheduled prompt of the signal source, until it is destroyed or this is cancelled.
+
+        Each has a session of its own, `scheduled-` and a random id, unless the prompt names one; at most
+        `max_concurrency` run at once, the others wait. `on_result` is called on the loop with the result of each,
+        whatever its status. A run that fails is logged and ends nothing. Cancelling stops the runs that are under way,
+        `aclose` too; `SignalGateway.destroy` lets them end. While this listens, prompts come to no other run.
+
+        Where the gateway has a store, a prompt stays in it until its run has ended: after a crash `listen` goes on with
+        its session.
+
+        Raises `ConfigError` where the options have no `signal_source`, or for a wrong argument.
+        """
+        if self._options.signal_source is None:
+            raise ConfigError("listen needs RuntimeOptions(signal_source=…), a SignalGateway or a source of your own")
+        if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int) or max_concurrency < 1:
+            raise ConfigError(f"max_concurrency must be a whole number of at least 1, not {max_concurrency!r}")
+        listening = Listening(self._post, self._log, self._scheduled, max_concurrency, on_result)
+        with self._lock:
+            self._listenings.add(listening)
+        try:
+            await listening.run()
+        finally:
+            with self._lock:
+                self._listenings.discard(listening)
+
+    def _scheduled(self, session_id: str, goal: str | None) -> Run:
+        return self.resume(session_id) if goal is None else self.run(goal, session_id=session_id)
+
     async def pending(self, session_id: str) -> tuple[PendingRequest, ...]:
         """The open requests of a session, the oldest first, read from its log; also of one that is live elsewhere.
 
@@ -254,6 +309,10 @@ class RuntimeRunner:
 
     async def aclose(self) -> None:
         """Interrupt what still runs, close the plane and the provider's connections. The runner can be used again."""
+        with self._lock:
+            listenings = list(self._listenings)
+        for listening in listenings:
+            listening.stop()
         self.interrupt()
         roles = () if self._sub_agents is None else self._sub_agents.roles
         try:
@@ -278,7 +337,7 @@ class RuntimeRunner:
     def _runner_of(self, spec: AgentRunSpec | None) -> RuntimeRunner:
         """A runner of this role, whose runs an interrupt of this one finds."""
         runner = RuntimeRunner(derived(self._options, self._plane, self._log, spec))
-        runner._active, runner._lock = self._active, self._lock
+        runner._active, runner._lock, runner._post = self._active, self._lock, self._post
         return runner
 
     def _drafts(self, spec: AgentRunSpec | None) -> Draft:
@@ -332,8 +391,19 @@ class RuntimeRunner:
         begun = first(self._config(session, extensions, way, library))
         _require_crossable(begun)
         means = self._means(extensions, deps, way)
-        governance, form = self._options.governance, self._form
-        return Task(session, begun, answers, self._log, self._recent, means, library, governance, form, self._perform)
+        return Task(
+            session,
+            begun,
+            answers,
+            self._log,
+            self._recent,
+            means,
+            library,
+            self._post,
+            self._options.governance,
+            self._form,
+            self._perform,
+        )
 
     def _way(self) -> Way | None:
         if self._form is None:
@@ -405,6 +475,13 @@ def _require_crossable(first: Start | Resume) -> None:
             f"the run cannot be recorded: {error}; look for a lone surrogate or a wrong type in a tool's name or "
             "description, or in the model's name"
         ) from error
+
+
+def _require_message(text: object) -> None:
+    if not isinstance(text, str) or not text.strip():
+        raise ConfigError("a message is a text that is not empty")
+    if len(text.encode(errors="replace")) > MAX_MESSAGE:
+        raise ConfigError(f"a message has at most {MAX_MESSAGE} bytes; start a goal with a longer one")
 
 
 def _session_id(session_id: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deepstrike.wire.signal import Signal
+    from deepstrike.signals.signal import RuntimeSignal
 
 Status = Literal["completed", "max_turns", "token_budget", "timeout", "user_abort", "error", "suspended"]
 
@@ -163,9 +163,9 @@ class ContextCompressedEvent:
 
 @dataclass(frozen=True, slots=True)
 class SignalEvent:
-    """A signal was taken into the run."""
+    """A signal was taken into the run; it is in the log. What `runner.send` said has the source `user`."""
 
-    signal: Signal
+    signal: RuntimeSignal
     type: ClassVar[Literal["signal"]] = "signal"
 
 

@@ -34,6 +34,7 @@ NAMES = {
         "ToolSuspendEvent UsageEvent"
     ),
     "errors": "ConfigError DeepStrikeError ProviderError RunFailed SessionError ToolError",
+    "signals": "RuntimeSignal ScheduledPrompt SignalGateway",
     "version": "__version__",
 }
 

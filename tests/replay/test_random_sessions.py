@@ -81,15 +81,25 @@ class Fate:
             lambda: Interrupt("stop"),
             Clock,
             lambda: SetPolicy(Policy()),
-            self.signal,
-            self.signal,
+            self.signals,
+            self.signals,
         ]
         return self.random.choice(makers)()
 
-    def signal(self) -> Input:
+    def signals(self) -> Input:
+        more = tuple(self.signal() for _ in range(self.random.choice([0, 0, 1, 30])))
+        return Notify(self.signal(), more, self.random.random() < 0.5)
+
+    def signal(self) -> Signal:
         choose = self.random.choice
-        urgency = choose(["low", "normal", "high", "critical"])
-        return Notify(Signal(choose(["news", "interrupt"]), "{}", urgency=urgency, dedupe_key=choose([None, "k"])))
+        return Signal(
+            choose(["news", "news", "interrupt"]),
+            choose(["{}", '{"text":"Stop."}', f'"{"x" * 900}"']),
+            urgency=choose(["low", "normal", "high", "critical"]),
+            dedupe_key=choose([None, None, "k"]),
+            id=choose([None, None, "d1", "d2"]),
+            from_user=self.random.random() < 0.2,
+        )
 
     def owed(self) -> Input:
         effects = self.hand.kernel.pending()

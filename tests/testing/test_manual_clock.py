@@ -152,3 +152,21 @@ async def test_given_small_steps_when_they_add_up_then_no_time_is_lost() -> None
         for _ in range(1000):
             await clock.advance(0.0007)
         assert clock.now_ms() == 700
+
+
+async def test_given_an_alarm_when_advanced_then_it_rings_at_its_time_without_a_loop_of_its_own() -> None:
+    rung: list[int] = []
+    with ManualClock(start_ms=0) as clock:
+        clock.alarm(2, lambda: rung.append(clock.now_ms()))
+        clock.alarm(1, lambda: rung.append(-1)).cancel()
+        await clock.advance(5)
+
+    assert rung == [2_000]
+
+
+async def test_given_a_wall_clock_that_is_set_when_time_passes_then_only_it_is_off() -> None:
+    clock = ManualClock(start_ms=10_000)
+    clock.set_wall(-3)
+    await clock.advance(1)
+
+    assert (clock.now_ms(), clock.wall_ms()) == (11_000, 8_000)

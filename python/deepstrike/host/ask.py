@@ -40,6 +40,14 @@ class Question:
         self._failure = failure
         self._stopped = False
 
+    @property
+    def waits(self) -> bool:
+        """A question waits for somebody."""
+        return True
+
+    def stopped(self) -> None:
+        """A question that was stopped comes to nothing."""
+
     def stop(self, task: asyncio.Task[None]) -> None:
         """Stop asking; a function in a thread is fenced off."""
         self._stopped = True

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from deepstrike.host.agents import Delegates, Household
     from deepstrike.host.ask import OnPermissionRequest, OnToolSuspend
     from deepstrike.host.outbox import Outbox
+    from deepstrike.host.post import Knock
     from deepstrike.host.session import Session
     from deepstrike.output.way import Way
     from deepstrike.providers.base import LLMProvider
     from deepstrike.wire.effect import Effect
     from deepstrike.wire.input import Answer, Input
 
-    Take = Callable[["Input", "Effort | None"], Coroutine[None, None, None]]
+    Take = Callable[["Input | Knock", "Effort | None"], Coroutine[None, None, None]]
     Begin = Callable[[], Coroutine[object, object, "Input | None"]]
 
 _log = logging.getLogger("deepstrike")
@@ -171,7 +172,11 @@ class Crew:
                     effort.task = self._context.run(self._loop.create_task, self._work(effort))
             self._started[effect.id] = effort
         # What is no longer owed is over, but for a tool that is just being closed because its question got no answer.
-        self._closing += [effort for effort in started.values() if not effort.over]
+        gone = [effort for effort in started.values() if not effort.over]
+        for effort in gone:
+            if isinstance(effort.work, Question):
+                effort.stop()  # a signal went before the call that it is about
+        self._closing += gone
 
     def answered(self, answer: Answer) -> None:
         """An answer is in the log: the tool that waits for it, if it is still there, goes on."""
@@ -185,20 +190,42 @@ class Crew:
         Gives what came of it after all: what a stopped model call had shown, a tool's result at the last moment.
         """
         efforts = [effort for effort in (*self._started.values(), *self._closing) if not effort.over]
+        await self._stop(efforts)
+        return [effort.late for effort in efforts if effort.late is not None]
+
+    async def _stop(self, efforts: list[Effort]) -> None:
         tasks = [task for effort in efforts if (task := effort.stop()) is not None]
         if tasks:
             # A sub-agent's effects get less time than it has itself, so that it can still tell what it has spent.
             grace = GRACE_SECONDS * 0.75 ** len(self._session.path)
             _, stuck = await asyncio.wait(tasks, timeout=grace)
-            for effort in efforts:
-                effort.over = True
             for task in stuck:
                 _left_behind.add(task)
                 task.add_done_callback(_left_behind.discard)
                 _log.warning("a stopped tool or model call did not end within %s s, it is left behind", grace)
-        return [effort.late for effort in efforts if effort.late is not None]
+        for effort in efforts:
+            effort.over = True
 
-    def spawn(self, item: Input) -> None:
+    async def cut(self) -> list[Input]:
+        """Stop the model call and the tools that run, but for one that waits for an answer; the run goes on.
+
+        Gives what came of each, also of one that came to nothing or did not let go within the grace.
+        """
+        efforts = [effort for effort in self._started.values() if not effort.over and not effort.work.waits]
+        late: list[Input] = []
+        if efforts:
+            await self._stop(efforts)
+        for effort in efforts:
+            item = effort.late if effort.late is not None else effort.work.stopped()
+            if item is not None:
+                late.append(item)
+        return late
+
+    def is_new_call(self, effects: list[Effect]) -> bool:
+        """Whether a model call is owed that was not started yet."""
+        return any(isinstance(effect, CallModel) and effect.id not in self._started for effect in effects)
+
+    def spawn(self, item: Input | Knock) -> None:
         """Hand in an input from where nothing can be awaited."""
         task = self._loop.create_task(self._take(item, None))
         self._spawned.add(task)

@@ -76,6 +76,15 @@ class ModelCall:
         self._stopping = True
         task.cancel()
 
+    @property
+    def waits(self) -> bool:
+        """A model call waits for nobody's answer."""
+        return False
+
+    def stopped(self) -> Reply:
+        """What a call comes to that was stopped before it had shown anything: it was made, so it counts."""
+        return self._reply((), "interrupted", complete=False)
+
     async def run(self, provider: LLMProvider, request: ModelRequest) -> Reply | Failure | None:
         """The finished reply, what was shown of a failed or stopped one, or a failure."""
         try:

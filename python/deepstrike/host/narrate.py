@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from deepstrike.records import decode_record
+from deepstrike.signals.signal import from_wire
 from deepstrike.stream import (
     ContextCompressedEvent,
     ErrorEvent,
@@ -109,7 +110,7 @@ class Narrator:
                 call = self._call(event.call)
                 return (ToolDeniedEvent(call.id, call.name, "approval", reason),)
             case SignalledEvent():
-                return (SignalEvent(event.signal),)
+                return (SignalEvent(from_wire(event.signal)),)
             case Compressed():
                 return (ContextCompressedEvent(event.stage, event.tokens_before, event.tokens, event.left),)
             case Ended(status="error", fault=Fault() as fault):

@@ -52,6 +52,10 @@ _WITHHELD = (
     "it; call it again"
 )
 
+# The kernel's words for calls that it closes itself.
+_MAY_HAVE = "cancelled; it may have taken effect"
+_SUPERSEDED = "not run: superseded"
+
 # Tokens of the line that says where the whole result is; a reference has about 50 characters.
 _POINTER = 64
 
@@ -71,6 +75,7 @@ class ToolRun:
         "_outbox",
         "_progress",
         "_session",
+        "_started",
         "_stopped",
     )
 
@@ -97,7 +102,18 @@ class ToolRun:
         self._answer: asyncio.Future[str | None] | None = None
         self._cancelled = Flag()
         self._progress: deque[str] | None = None
+        self._started = False
         self._stopped = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for an answer that somebody in this process gives."""
+        return self._answer is not None and not self._answer.done()
+
+    def stopped(self) -> Result:
+        """What a run comes to that was stopped and gave nothing itself."""
+        kind, text = ("cancelled", _MAY_HAVE) if self._started else ("not_run", _SUPERSEDED)
+        return Result(self._effect.id, ToolResult((Text(text),), kind))
 
     def stop(self, task: asyncio.Task[None]) -> None:
         """Stop the tool: an async one is cancelled, a sync one fenced off and told by `ToolContext.cancelled`."""
@@ -118,6 +134,7 @@ class ToolRun:
     async def run(self, plane: ExecutionPlane, agent_id: str | None, deps: object) -> Result | Suspend | None:
         """The result, or the question that the tool was closed at; None when the run was stopped, or a refusal has
         settled the call."""
+        self._started = True
         effect = self._session.secrecy.opened(self._effect)
         if effect is None and self._effect.grant is None:
             return Result(self._effect.id, ToolResult((Text(_WITHHELD),), "not_run"))

@@ -40,7 +40,7 @@ from deepstrike.wire.input import (
 from deepstrike.wire.message import CallPart, RecordedCall
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from deepstrike.wire.event import AnyEvent
     from deepstrike.wire.input import Fault
@@ -76,6 +76,8 @@ def inputs_at(records: Lines, at: int, begun: Mapping[CallRef, int]) -> tuple[In
             return (Suspend(begun[event.call], event.payload),)
         case Answered():
             return (Answer(event.effect, event.answer),)
+        case SignalledEvent():
+            return (_notify(records, at),)
         case _:
             return _from_beside(event)
 
@@ -83,8 +85,6 @@ def inputs_at(records: Lines, at: int, begun: Mapping[CallRef, int]) -> tuple[In
 def _from_beside(event: AnyEvent | None) -> tuple[Input, ...]:
     """What came from neither the model nor a tool."""
     match event:
-        case SignalledEvent():
-            return (Notify(event.signal),)
         case PolicyChanged():
             return (SetPolicy(event.policy),)
         case Ended():
@@ -93,6 +93,22 @@ def _from_beside(event: AnyEvent | None) -> tuple[Input, ...]:
             return (Clock(),)
         case _:
             return ()
+
+
+def _notify(records: Lines, at: int) -> Notify:
+    """Signals that stand together came together, or might as well have; one that renews a call ends what came."""
+    first, *more = _together(records, at)
+    return Notify(first.signal, tuple(event.signal for event in more), any(event.renews for event in (first, *more)))
+
+
+def _together(records: Lines, at: int) -> Iterator[SignalledEvent]:
+    first = records[at]
+    for record in records[at:]:
+        if record is None or first is None or record.at != first.at or not isinstance(record.event, SignalledEvent):
+            return
+        yield record.event
+        if record.event.renews:
+            return
 
 
 def _start(event: Started) -> Start:

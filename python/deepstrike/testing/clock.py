@@ -36,6 +36,7 @@ class ManualClock:
     def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
         self._start_ms = start_ms
         self._elapsed_us = 0
+        self._set_off_ms = 0
         self._order = count()
         self._timers: list[_Timer] = []
         self._asleep = 0
@@ -60,6 +61,22 @@ class ManualClock:
     def now_ms(self) -> int:
         """Milliseconds since 1970: the start and what was advanced since."""
         return self._start_ms + self._elapsed_us // 1000
+
+    def wall_ms(self) -> int:
+        """What the machine's clock shows: `now_ms`, and what `set_wall` has put it off by."""
+        return self.now_ms() + self._set_off_ms
+
+    def set_wall(self, seconds: float) -> None:
+        """Set the machine's clock this much forward, or back if it is below 0. Nothing that runs meanwhile is older."""
+        self._set_off_ms += round(seconds * 1000)
+
+    def alarm(self, delay: float, callback: Callable[[], None]) -> Timer:
+        """Run `callback` in the task that moves the clock on by `delay` seconds."""
+        with self._lock:
+            due_us = self._elapsed_us + max(0, round(delay * 1_000_000))
+            timer = _Timer(due_us, next(self._order), None, callback)
+            heappush(self._timers, timer)
+        return timer
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` on the running loop once the clock was moved on by `delay` seconds; at once when that is 0."""
@@ -133,7 +150,9 @@ class _Timer:
 
     __slots__ = ("callback", "cancelled", "due_us", "loop", "order")
 
-    def __init__(self, due_us: int, order: int, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    def __init__(
+        self, due_us: int, order: int, loop: asyncio.AbstractEventLoop | None, callback: Callable[[], None]
+    ) -> None:
         self.due_us = due_us
         self.order = order
         self.loop = loop
@@ -147,7 +166,10 @@ class _Timer:
         self.cancelled = True
 
     def fire(self) -> None:
-        _on_loop(self.loop, lambda: None if self.cancelled else self.callback())
+        if self.loop is not None:
+            _on_loop(self.loop, lambda: None if self.cancelled else self.callback())
+        elif not self.cancelled:
+            self.callback()
 
 
 class _Watcher:

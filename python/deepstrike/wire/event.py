@@ -154,10 +154,14 @@ class Answered(Event, frozen=True, tag="answered"):
 
 
 class SignalledEvent(Event, frozen=True, tag="signalled"):
-    """A signal was taken; it is rendered with the next model call."""
+    """A signal was taken; it is rendered with the next model call.
+
+    `renews`: it makes the model call that is owed anew, which reads it.
+    """
 
     signal: Signal
     tokens: int
+    renews: bool = False
 
 
 class StateChanged(Event, frozen=True, tag="state_changed"):

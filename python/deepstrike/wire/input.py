@@ -104,9 +104,14 @@ class Answer(Wire, frozen=True, tag="answer"):
 
 
 class Notify(Wire, frozen=True, tag="signal"):
-    """A signal arrived."""
+    """A signal arrived, and `more` with it.
+
+    `renews`: the model call that is owed has not been begun, so it is made anew and reads them.
+    """
 
     signal: Signal
+    more: tuple[Signal, ...] = ()
+    renews: bool = False
 
 
 class SetPolicy(Wire, frozen=True, tag="set_policy"):

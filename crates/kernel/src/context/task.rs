@@ -50,6 +50,8 @@ pub struct Heard {
     pub text: String,
     /// Its tokens.
     pub tokens: u64,
+    /// Whether the user says it: then others go first.
+    pub said: bool,
 }
 
 impl Task {
@@ -72,11 +74,13 @@ impl Task {
         self.plan != Plan::default() || !self.signals.is_empty()
     }
 
-    /// A signal is read.
+    /// A signal is read. What the user says is kept longest.
     pub(crate) fn hear(&mut self, heard: Heard) {
         self.signals.push(heard);
-        let surplus = self.signals.len().saturating_sub(SIGNALS);
-        self.signals.drain(..surplus);
+        if self.signals.len() > SIGNALS {
+            let goes = self.signals.iter().position(|heard| !heard.said).unwrap_or(0);
+            self.signals.remove(goes);
+        }
     }
 
     /// What `turns[0]` begins with in another epoch: the goal, shortened where it stands in full further down.

@@ -53,7 +53,19 @@ pub(crate) fn follow(state: &State, desk: &mut Desk<'_>, since: u64, now: i64) -
         }
         return press(state, run, desk, now);
     }
+    if state.is_urged()
+        && let Some(superseded) = supersede(run, desk)
+    {
+        return Some(superseded);
+    }
     act(state, run, desk, now)
+}
+
+/// The next call that has not begun gives way to what waits to be read.
+fn supersede(run: &Run, desk: &Desk<'_>) -> Option<Event> {
+    let scale = desk.scale(&run.config.model.id);
+    let waiting = run.open_calls().find(|call| !call.has_begun())?;
+    Some(close(waiting, Why::Superseded, &run.config, &scale))
 }
 
 /// Calls of a reply that ends the goal: cut off with it, or kept out by the budget that cut it.

@@ -12,10 +12,12 @@ use super::resolve::Next;
 use super::stuck::Round;
 use crate::context::prompt::Prompt;
 use crate::context::task::Task;
+use crate::signals::Unshown;
 use crate::wire::agents::Spent;
 use crate::wire::event::{CallRef, Ended};
 use crate::wire::message::Usage;
 use crate::wire::policy::{Config, Limits, Price, Skill};
+use crate::wire::signal::Signal;
 
 /// The fold of a session's log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +35,12 @@ pub struct State {
     pub(crate) ceiling: Option<u64>,
     pub(crate) notes: Vec<Note>,
     pub(crate) ids: BTreeSet<u64>,
+    /// Keys of signals.
     pub(crate) heard: BTreeSet<Box<str>>,
+    /// Deliveries of signals.
+    pub(crate) delivered: BTreeSet<Box<str>>,
+    /// Signals that wait to be read, but are too many to be told.
+    pub(crate) unshown: Unshown,
 }
 
 /// The current goal and how far it is.
@@ -117,6 +124,8 @@ pub(crate) struct Note {
     pub(crate) text: String,
     pub(crate) tokens: u64,
     pub(crate) of: Origin,
+    /// A signal's kind.
+    pub(crate) kind: Box<str>,
 }
 
 /// What a note is.
@@ -127,7 +136,18 @@ pub(crate) enum Origin {
     /// The plan changed.
     Plan,
     /// A signal came.
-    Signal,
+    Signal(Heed),
+}
+
+/// How a signal is to be heeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heed {
+    /// With the next call, among others.
+    Plain,
+    /// Before anything else is begun.
+    Urgent,
+    /// As that, and always in full: the user says it.
+    User,
 }
 
 impl State {
@@ -161,6 +181,17 @@ impl State {
     /// Whether a call id was given out in this session. Ids are kept as hashes: a collision only costs a longer id.
     pub(crate) fn knows(&self, id: &str) -> bool {
         self.ids.contains(&xxh3_64(id.as_bytes()))
+    }
+
+    /// Whether a signal was heard before, by its key or its delivery.
+    pub(crate) fn has_heard(&self, signal: &Signal) -> bool {
+        signal.dedupe_key.as_ref().is_some_and(|key| self.heard.contains(key.as_str()))
+            || signal.id.as_ref().is_some_and(|id| self.delivered.contains(id.as_str()))
+    }
+
+    /// Whether something waits to be read that goes before calls not begun, and before the goal's end.
+    pub(crate) fn is_urged(&self) -> bool {
+        self.notes.iter().any(|note| matches!(note.of, Origin::Signal(Heed::Urgent | Heed::User)))
     }
 
     /// The calls of the last reply that have no result yet.

@@ -1,13 +1,29 @@
-//! Signals: how they are worded for the model and what they stop.
+//! Signals: how they are worded for the model, what they stop, and how many are told at once.
+
+mod waiting;
 
 use alloc::format;
 use alloc::string::String;
+use serde::Deserialize;
+
+pub use waiting::{Unshown, overflow};
 
 use crate::wire::signal::{Signal, Urgency};
+
+/// What the user says while the run goes on.
+#[derive(Deserialize)]
+struct Said {
+    text: String,
+}
 
 /// The text that the model reads; it names its source, so that it is not taken for the user's word.
 #[must_use]
 pub fn text(signal: &Signal) -> String {
+    if signal.from_user
+        && let Ok(said) = serde_json::from_str::<Said>(&signal.payload)
+    {
+        return format!("The user says: {}", said.text);
+    }
     format!(
         "Signal {} ({}, from {}, {}): {}",
         signal.kind,
@@ -18,12 +34,24 @@ pub fn text(signal: &Signal) -> String {
     )
 }
 
+/// What stands for the text of a signal that would fill too much of the window.
+#[must_use]
+pub fn shortened(signal: &Signal, tokens: u64) -> String {
+    format!(
+        "Signal {} ({}, from {}, {}): left out, it has {tokens} tokens; the session's log holds it",
+        signal.kind,
+        signal.signal_type,
+        signal.source,
+        signal.urgency.as_str()
+    )
+}
+
 /// What a signal does beyond being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
     /// Nothing.
     Read,
-    /// Calls that have not begun are not run.
+    /// Calls that have not begun are not run, and an answer does not end the goal before it is read.
     Supersede,
     /// The goal ends.
     Stop,

@@ -217,6 +217,9 @@ pub struct Signalled {
     pub signal: Signal,
     /// Tokens of its text.
     pub tokens: u64,
+    /// It makes the model call that is owed anew, which reads it.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub renews: bool,
 }
 
 /// The task state changed.

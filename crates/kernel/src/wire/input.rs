@@ -171,11 +171,17 @@ pub struct Answer {
     pub answer: AnswerBody,
 }
 
-/// A signal arrived.
+/// A signal arrived, or several at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notify {
     /// The signal.
     pub signal: Signal,
+    /// Those that came with it, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<Signal>,
+    /// The model call that is owed has not been begun, so it is made anew and reads them.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub renews: bool,
 }
 
 /// The policy changed while the run goes on.

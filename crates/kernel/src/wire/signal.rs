@@ -40,6 +40,12 @@ pub struct Signal {
     /// Signals of one key are one signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedupe_key: Option<String>,
+    /// Names one delivery: brought twice, it is heard once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Whether the user says it; `payload` is `{"text": …}` then.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub from_user: bool,
 }
 
 fn custom() -> String {

@@ -201,8 +201,46 @@ pub fn signal(kind: &str, urgency: Urgency, dedupe_key: Option<&str>) -> Input {
             signal_type: "event".into(),
             urgency,
             dedupe_key: dedupe_key.map(Into::into),
+            id: None,
+            from_user: false,
         },
+        more: vec![],
+        renews: false,
     })
+}
+
+fn plain_signal(kind: &str) -> Signal {
+    let Input::Notify(notify) = signal(kind, Urgency::Normal, None) else { panic!() };
+    notify.signal
+}
+
+/// Signals that arrive at once.
+pub fn together(kinds: &[&str], renews: bool) -> Input {
+    let mut signals = kinds.iter().map(|kind| plain_signal(kind));
+    Input::Notify(Notify { signal: signals.next().unwrap(), more: signals.collect(), renews })
+}
+
+/// A delivery by name.
+pub fn delivery(id: &str) -> Input {
+    let signal = Signal { id: Some(id.into()), ..plain_signal("news") };
+    Input::Notify(Notify { signal, more: vec![], renews: false })
+}
+
+/// A signal with a payload of so many bytes.
+pub fn heavy(kind: &str, bytes: usize) -> Input {
+    let signal = Signal { payload: format!("\"{}\"", "x".repeat(bytes)), ..plain_signal(kind) };
+    Input::Notify(Notify { signal, more: vec![], renews: false })
+}
+
+/// What the user says while the run goes on.
+pub fn user_says(text: &str) -> Input {
+    let signal = Signal {
+        payload: serde_json::json!({ "text": text }).to_string(),
+        urgency: Urgency::High,
+        from_user: true,
+        ..plain_signal("message")
+    };
+    Input::Notify(Notify { signal, more: vec![], renews: false })
 }
 
 pub fn set_policy() -> Input {

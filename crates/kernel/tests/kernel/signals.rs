@@ -30,11 +30,101 @@ fn several_signals_become_one_block_behind_the_results() {
 fn a_signal_while_thinking_waits_for_the_next_call() {
     let mut world = World::after([start()]);
     let before = world.call_model();
-    world.take(signal("a", Urgency::High, None));
+    world.take(signal("a", Urgency::Normal, None));
     assert_eq!(world.call_model(), before);
     world.take(replies(0, vec![call("look")]));
     world.take(result(world.runs()[0].id, "r"));
     assert!(matches!(world.blocks().last(), Some(Block::User(_))));
+}
+
+#[test]
+fn a_high_signal_while_thinking_goes_before_the_calls_of_the_reply() {
+    let mut world = World::after([start(), signal("a", Urgency::High, None)]);
+    let events = world.take(replies(0, vec![call("look")]));
+    assert_eq!(kinds(&events), ["replied", "settled"]);
+    assert_eq!(settled(&events), [("not_run".into(), "not run: superseded".into())]);
+    let Some(Block::User(user)) = world.blocks().pop() else { panic!() };
+    assert_eq!(content(&user.parts), "Signal a (event, from custom, high): {}");
+}
+
+#[test]
+fn a_high_signal_that_the_answer_has_not_read_is_read_before_the_goal_ends() {
+    for said_by_user in [false, true] {
+        let word = if said_by_user { user_says("Also in German.") } else { signal("a", Urgency::High, None) };
+        let mut world = World::after([start(), word, replies(0, vec![said("Good morning.")])]);
+        let Some(Block::User(user)) = world.blocks().pop() else { panic!() };
+        let told =
+            if said_by_user { "The user says: Also in German." } else { "Signal a (event, from custom, high): {}" };
+        assert_eq!(content(&user.parts), told);
+        let owed = world.call();
+        world.take(replies(owed, vec![said("Guten Morgen.")]));
+        assert_eq!((world.outcome().status, world.outcome().text), (Status::Completed, "Guten Morgen.".into()));
+    }
+}
+
+#[test]
+fn an_answer_that_spends_the_last_turn_stands_although_a_signal_waits() {
+    let config = limited(|limits| limits.max_turns = 1);
+    let mut world = World::after([start_with(config), signal("a", Urgency::High, None)]);
+    world.take(replies(0, vec![said("done")]));
+    assert_eq!(world.outcome().status, Status::Completed);
+    world.take(goal("Next."));
+    assert!(matches!(world.blocks().as_slice(), [.., Block::User(heard), Block::User(_)]
+        if content(&heard.parts).starts_with("Signal a")));
+}
+
+#[test]
+fn signals_that_come_before_the_call_is_begun_are_read_by_it_as_one_block() {
+    let mut world = World::after([start()]);
+    let events = world.take(together(&["a", "b", "c"], true));
+    assert_eq!(kinds(&events), ["signalled", "signalled", "signalled"]);
+    let Some(Block::User(user)) = world.blocks().pop() else { panic!() };
+    assert_eq!((world.blocks().len(), user.parts.len()), (3, 3));
+    assert_eq!(world.call(), 3);
+    world.take(replies(3, vec![said("done")]));
+    assert_eq!(world.outcome().turns, 1);
+}
+
+#[test]
+fn a_delivery_that_is_brought_twice_is_heard_once_also_after_a_crash() {
+    let mut world = World::after([start()]);
+    assert_eq!(kinds(&world.take(delivery("d1"))), ["signalled"]);
+    assert_eq!(world.take(delivery("d1")), vec![]);
+    world.crash();
+    assert_eq!(world.take(delivery("d1")), vec![]);
+    assert_eq!(kinds(&world.take(delivery("d2"))), ["signalled"]);
+}
+
+#[test]
+fn of_a_storm_of_signals_the_newest_are_told_and_the_others_counted() {
+    let mut world = World::after([start(), replies(0, vec![call("look")])]);
+    world.every = 200;
+    for number in 0..500 {
+        world.take(signal(if number % 5 == 0 { "mail" } else { "tick" }, Urgency::Low, None));
+    }
+    world.take(signal("disk", Urgency::High, None));
+    world.every = 1;
+    world.take(result(world.runs()[0].id, "r"));
+    let Some(Block::User(user)) = world.blocks().pop() else { panic!() };
+    let texts: Vec<String> = user.parts.iter().map(|part| content(std::slice::from_ref(part))).collect();
+    let told = texts.iter().filter(|text| text.starts_with("Signal ")).count();
+    assert_eq!(told, 20);
+    assert!(texts.contains(&"Signal disk (event, from custom, high): {}".to_string()));
+    assert_eq!(
+        texts.last().map(String::as_str),
+        Some("481 more signals came before and are not shown; the session's log holds them: mail ×97, tick ×384")
+    );
+}
+
+#[test]
+fn a_signal_that_would_fill_the_window_only_says_that_it_came() {
+    let config = limited(|limits| (limits.window, limits.reserve) = (4_000, 100));
+    let mut world = World::after([start_with(config), replies(0, vec![call("look")])]);
+    world.take(heavy("report", 8_000));
+    world.take(result(world.runs()[0].id, "r"));
+    let Some(Block::User(user)) = world.blocks().pop() else { panic!() };
+    let told = content(&user.parts);
+    assert!(told.starts_with("Signal report (event, from custom, normal): left out, it has "), "{told}");
 }
 
 #[test]

@@ -325,7 +325,8 @@ impl Told {
         if text.starts_with("This conversation was compressed") {
             return;
         }
-        let (plan, signals): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| !line.starts_with("Signal "));
+        let told = |line: &&str| line.starts_with("Signal ") || line.starts_with("The user says: ");
+        let (signals, plan): (Vec<&str>, Vec<&str>) = text.lines().partition(told);
         if plan.first().is_some_and(|line| ["Plan:", "Progress:"].iter().any(|word| line.starts_with(word))) {
             self.plan = plan.join("\n");
         } else if plan == ["The plan is empty now."] {

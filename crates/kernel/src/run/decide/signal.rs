@@ -1,45 +1,47 @@
-//! A signal arrives, or the policy changes.
+//! Signals arrive, or the policy changes.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::close_all;
 use super::stop::aborted;
-use crate::run::closing::{Why, close};
+use crate::run::closing::Why;
 use crate::run::follow::Desk;
-use crate::run::state::{Run, State};
+use crate::run::state::State;
 use crate::signals::{self, Force};
 use crate::wire::event::{Event, PolicyChanged, Signalled};
 use crate::wire::input::{Notify, SetPolicy};
+use crate::wire::signal::Signal;
 
-/// A signal whose key was heard before makes no records.
+/// A signal whose key or delivery was heard before makes no records. What the others supersede follows from the state.
 pub(super) fn notify(state: &State, input: Notify, desk: &Desk<'_>) -> Vec<Event> {
     let Some(run) = &state.run else { return Vec::new() };
-    let signal = input.signal;
-    if signal.dedupe_key.as_ref().is_some_and(|key| state.heard.contains(key.as_str())) {
-        return Vec::new();
-    }
-    let after = match signals::force(&signal) {
-        Force::Read => Vec::new(),
-        Force::Supersede => supersede(run, desk),
-        Force::Stop => stop(run, desk),
-    };
-    let tokens = desk.scale(&run.config.model.id).text(&signals::text(&signal));
-    let heard = Event::Signalled(Signalled { signal, tokens });
-    [heard].into_iter().chain(after).collect()
-}
-
-/// Calls that have not begun give way.
-fn supersede(run: &Run, desk: &Desk<'_>) -> Vec<Event> {
     let scale = desk.scale(&run.config.model.id);
-    let waiting = run.open_calls().filter(|call| !call.has_begun());
-    waiting.map(|call| close(call, Why::Superseded, &run.config, &scale)).collect()
+    let mut heard: Vec<Signal> = Vec::new();
+    for signal in [input.signal].into_iter().chain(input.more) {
+        if !state.has_heard(&signal) && !heard.iter().any(|other| is_same(other, &signal)) {
+            heard.push(signal);
+        }
+    }
+    let stops = heard.iter().any(|signal| signals::force(signal) == Force::Stop);
+    let renews = input.renews && run.owed.is_some();
+    let mut left = heard.len();
+    let mut events = Vec::with_capacity(left);
+    for signal in heard {
+        left = left.saturating_sub(1);
+        let tokens = scale.text(&signals::text(&signal));
+        // The last one makes the call anew: then all of them stand in one block.
+        events.push(Event::Signalled(Signalled { signal, tokens, renews: renews && left == 0 && !stops }));
+    }
+    if stops {
+        events.extend(close_all(run, Why::Interrupted, desk));
+        events.push(aborted("stopped by a critical interrupt signal"));
+    }
+    events
 }
 
-fn stop(run: &Run, desk: &Desk<'_>) -> Vec<Event> {
-    let mut events = close_all(run, Why::Interrupted, desk);
-    events.push(aborted("stopped by a critical interrupt signal"));
-    events
+fn is_same(one: &Signal, other: &Signal) -> bool {
+    (one.dedupe_key.is_some() && one.dedupe_key == other.dedupe_key) || (one.id.is_some() && one.id == other.id)
 }
 
 pub(super) fn set_policy(input: SetPolicy) -> Vec<Event> {

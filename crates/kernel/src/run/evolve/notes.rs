@@ -1,19 +1,23 @@
 //! What the model reads beside the goal, and a prompt made anew.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Misfit, live};
 use crate::context::prompt::Entry;
 use crate::context::render;
-use crate::context::task::Heard;
+use crate::context::task::{Heard, SIGNALS};
 use crate::context::weigh::own_words;
-use crate::run::state::{Note, Origin, Overflow, State};
-use crate::signals;
+use crate::run::state::{Heed, Note, Origin, Overflow, State};
+use crate::signals::{self, Force};
 use crate::wire::event::{Compressed, Remark, Signalled, StateChanged};
 use crate::wire::message::{Block, Part, Text};
 use crate::wire::policy::Placement;
 use crate::wire::task::{Role, Source};
+
+/// The part of the window that the signals before one call may fill.
+const SHARE: u64 = 8;
 
 /// Makes a model call owed; what waits to be read becomes one block in front of it.
 pub(super) fn ask(state: &mut State, seq: u64) {
@@ -25,7 +29,7 @@ pub(super) fn ask(state: &mut State, seq: u64) {
 
 pub(super) fn note(state: &mut State, text: String) {
     let tokens = own_words(&text);
-    state.notes.push(Note { text, tokens, of: Origin::Word });
+    state.notes.push(Note { text, tokens, of: Origin::Word, kind: Box::default() });
 }
 
 /// What was said of an earlier attempt is read behind the goal, as a turn of its own.
@@ -36,12 +40,16 @@ pub(super) fn tell(state: &mut State, seq: u64, feedback: &[Remark]) {
 
 /// What waits to be read becomes one delta at the tail; with live placement, changes of the task state go to `turns[0]`.
 pub(super) fn read_notes(state: &mut State, seq: u64) {
+    if let Some(text) = core::mem::take(&mut state.unshown).text() {
+        note(state, text);
+    }
     let (words, changes): (Vec<_>, Vec<_>) =
         core::mem::take(&mut state.notes).into_iter().partition(|note| note.of == Origin::Word);
     let live = state.run.as_ref().is_some_and(|run| run.config.placement == Placement::Live);
-    for note in changes.iter().filter(|note| note.of == Origin::Signal) {
+    for note in changes.iter().filter(|note| matches!(note.of, Origin::Signal(_))) {
         let delta = if live { 0 } else { seq };
-        state.task.hear(Heard { delta, text: note.text.clone(), tokens: note.tokens });
+        let said = note.of == Origin::Signal(Heed::User);
+        state.task.hear(Heard { delta, text: note.text.clone(), tokens: note.tokens, said });
     }
     if !live {
         return append(state, seq, changes.into_iter().chain(words));
@@ -86,13 +94,55 @@ pub(super) fn go_on(state: &mut State, words: &str) {
     }
 }
 
-pub(super) fn signalled(state: &mut State, event: &Signalled) -> Result<(), Misfit> {
-    live(state)?;
-    if let Some(key) = &event.signal.dedupe_key {
+pub(super) fn signalled(state: &mut State, seq: u64, event: &Signalled) -> Result<(), Misfit> {
+    let window = live(state)?.config.limits.window;
+    let signal = &event.signal;
+    if let Some(key) = &signal.dedupe_key {
         state.heard.insert(key.as_str().into());
     }
-    state.notes.push(Note { text: signals::text(&event.signal), tokens: event.tokens, of: Origin::Signal });
+    if let Some(id) = &signal.id {
+        state.delivered.insert(id.as_str().into());
+    }
+    let note = heeded(event, window);
+    state.notes.push(note);
+    crowd_out(state, window / SHARE);
+    if event.renews && live(state)?.owed.is_some() {
+        ask(state, seq);
+    }
     Ok(())
+}
+
+/// A signal as it will be read; one that would fill too much of the window only says that it came.
+fn heeded(event: &Signalled, window: u64) -> Note {
+    let signal = &event.signal;
+    let of = match signals::force(signal) {
+        _ if signal.from_user => Heed::User,
+        Force::Read => Heed::Plain,
+        Force::Supersede | Force::Stop => Heed::Urgent,
+    };
+    if of == Heed::User || event.tokens <= window / SHARE {
+        let kind = signal.kind.as_str().into();
+        return Note { text: signals::text(signal), tokens: event.tokens, of: Origin::Signal(of), kind };
+    }
+    let text = signals::shortened(signal, event.tokens);
+    let tokens = own_words(&text);
+    Note { text, tokens, of: Origin::Signal(of), kind: signal.kind.as_str().into() }
+}
+
+/// However many signals come before the model reads them, it is told of few in full.
+fn crowd_out(state: &mut State, share: u64) {
+    let is_told = |note: &Note| matches!(note.of, Origin::Signal(Heed::Plain | Heed::Urgent));
+    loop {
+        let places = state.notes.iter().enumerate().filter(|(_, note)| is_told(note));
+        let waiting: Vec<_> =
+            places.map(|(at, note)| (at, (note.tokens, note.of == Origin::Signal(Heed::Urgent)))).collect();
+        let weights: Vec<_> = waiting.iter().map(|(_, weight)| *weight).collect();
+        let Some(at) = signals::overflow(&weights, SIGNALS, share).and_then(|found| waiting.get(found)) else {
+            return;
+        };
+        let gone = state.notes.remove(at.0);
+        state.unshown.count(&gone.kind);
+    }
 }
 
 /// Of several changes of the plan before one call only the last is read.
@@ -103,7 +153,7 @@ pub(super) fn state_changed(state: &mut State, event: &StateChanged) -> Result<(
         (state.task.plan, state.task.plan_tokens) = (plan.clone(), event.tokens);
         state.notes.retain(|note| note.of != Origin::Plan);
     }
-    state.notes.push(Note { text: event.text.clone(), tokens: event.tokens, of });
+    state.notes.push(Note { text: event.text.clone(), tokens: event.tokens, of, kind: Box::default() });
     Ok(())
 }
 

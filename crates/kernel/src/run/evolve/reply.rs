@@ -8,11 +8,10 @@ use super::{Misfit, live};
 use crate::context::render;
 use crate::meta::is_agent;
 use crate::run::calls::OpenCall;
-use crate::run::limits::TOO_LONG;
-use crate::run::limits::{Allowance, allowance};
+use crate::run::limits::{self, Allowance, TOO_LONG, allowance};
 use crate::run::resolve::{Next, calls, next, speaks};
 use crate::run::state::{LastReply, Overflow, Run, State, Tally};
-use crate::wire::event::{CallRef, Replied};
+use crate::wire::event::{CallRef, Ended, Replied, Status};
 use crate::wire::input::Fault;
 use crate::wire::message::{RecordedCall, RecordedPart};
 use crate::wire::policy::Config;
@@ -36,12 +35,23 @@ pub(super) fn replied(state: &mut State, seq: u64, event: &Replied) -> Result<()
     if let Next::Again(message) = then {
         message.into_iter().for_each(|text| note(state, text));
         ask(state, seq);
+    } else if is_answer(&then) && must_heed(state) {
+        ask(state, seq);
     } else {
         let run = live(state)?;
         let calls = recorded_calls(event, seq, &run.config);
         run.reply = Some(LastReply { next: then, calls });
     }
     Ok(())
+}
+
+fn is_answer(then: &Next) -> bool {
+    matches!(then, Next::End(Ended { status: Status::Completed, .. }))
+}
+
+/// Whether something came that the model has to read before the goal ends, and may be asked once more for it.
+fn must_heed(state: &State) -> bool {
+    state.is_urged() && state.run.as_ref().is_some_and(|run| limits::reached(state, run, state.at).is_none())
 }
 
 /// Adds a call of the model to the tally.
