@@ -7,6 +7,7 @@ mod tagged;
 #[macro_use]
 mod words;
 
+pub mod curation;
 pub mod effect;
 pub mod event;
 pub mod input;

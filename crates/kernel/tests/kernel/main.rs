@@ -12,6 +12,7 @@
 
 mod compression;
 mod contract;
+mod curation;
 mod governance;
 mod layers;
 mod limits;
