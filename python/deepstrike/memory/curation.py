@@ -1,4 +1,4 @@
-"""What becomes of memories when insights are added. The kernel decides it, as a pure function of what was ever observed.
+"""What becomes of memories when insights are added: a pure function of what was ever observed, in the kernel.
 
 Every entry and every insight is an *observation*. Those that say the same are one: the highest of them stays. An order
 of all observations decides everything, from the highest down:
