@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.governance.policy import Governance
+    from deepstrike.memory.base import DreamStore
     from deepstrike.output.form import Form
     from deepstrike.output.way import OutputMode
     from deepstrike.providers.base import LLMProvider
@@ -33,6 +34,7 @@ class _Durable(Protocol):
         """The same sessions, appended to with this durability from now on."""
 
 
+_STORE = ("load_sessions", "load_memories", "commit", "search", "save_session")
 _UNKNOWN_MODEL = ModelInfo(id="")
 _MICRO = 1_000_000
 
@@ -54,6 +56,7 @@ class RuntimeOptions:
         dropped with a warning. `max_output_tokens` is the output limit.
     system_prompt, initial_memory: slots 1 and 2 of the context.
     agent_id: a name for this agent, seen by tools as `ToolContext.agent_id`.
+    dream_store: what outlives runs: finished sessions and what is remembered of them. Needs `agent_id`.
     max_parallel_tools: how many tools of one run may run at once.
     state_placement: where changes of the task state reach the model: "frozen" puts them behind the history, so that the
         prompt only grows and the provider's cache holds; "live" rewrites `turns[0]`, the literal layout.
@@ -98,6 +101,7 @@ class RuntimeOptions:
     output_type: object | None = None
     output_mode: OutputMode = "auto"
     durability: Literal["os", "disk"] | None = None
+    dream_store: DreamStore | None = None
 
     def __post_init__(self) -> None:
         _require_methods("provider", self.provider, "stream")
@@ -112,6 +116,10 @@ class RuntimeOptions:
         _require_texts("initial_memory", self.initial_memory)
         if self.agent_id is not None:
             _require_text("agent_id", self.agent_id)
+        if self.dream_store is not None:
+            _require_methods("dream_store", self.dream_store, *_STORE)
+            if not self.agent_id:
+                raise ConfigError('dream_store needs an agent_id, whose memories it keeps: write agent_id="my-agent"')
         _require_callback("on_tool_suspend", self.on_tool_suspend, "ToolSuspendEvent")
         _require_callback("on_permission_request", self.on_permission_request, "PermissionRequestEvent")
         if self.governance is not None:
