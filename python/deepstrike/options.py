@@ -119,7 +119,7 @@ class RuntimeOptions:
         if self.dream_store is not None:
             _require_methods("dream_store", self.dream_store, *_STORE)
             if not self.agent_id:
-                raise ConfigError('dream_store needs an agent_id, whose memories it keeps: write agent_id="my-agent"')
+                raise ConfigError('dream_store needs agent_id, which says whose memory it is: give agent_id="my-agent"')
         _require_callback("on_tool_suspend", self.on_tool_suspend, "ToolSuspendEvent")
         _require_callback("on_permission_request", self.on_permission_request, "PermissionRequestEvent")
         if self.governance is not None:

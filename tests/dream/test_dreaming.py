@@ -342,7 +342,7 @@ async def test_given_no_store_or_wrong_arguments_when_dreamed_then_the_error_nam
     for moment in (-1, True, 1.5):
         with pytest.raises(ConfigError, match="now_ms"):
             await runner(Reader(), store).dream("ann", now_ms=moment)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="needs an agent_id"):
+    with pytest.raises(ConfigError, match="dream_store needs agent_id"):
         RuntimeOptions(provider=Reader(), dream_store=store)
     with pytest.raises(ConfigError, match="dream_store must have the method load_sessions"):
         RuntimeOptions(provider=Reader(), dream_store=object(), agent_id="a")  # type: ignore[arg-type]
