@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from dreams import OwnStore, Reader, asked_turns, form, runner, session, texts
+from dreams import OwnStore, Reader, asked_text, asked_turns, form, runner, session, texts
 
 from deepstrike import ConfigError, DeepStrikeError, RuntimeOptions, RuntimeRunner, ScriptedProvider
 from deepstrike.dream import DreamFailure, DreamResult
@@ -26,6 +26,7 @@ from deepstrike.memory import (
 from deepstrike.memory.curation import digest, is_current
 from deepstrike.providers.base import Finish, ModelEvent, ModelRequest
 from deepstrike.providers.scripted import Reply
+from deepstrike.secrets import bind
 from deepstrike.stream import TextDelta
 from deepstrike.testing.clock import ManualClock
 
@@ -404,3 +405,51 @@ async def test_given_random_sessions_when_dreamed_in_any_order_and_again_then_th
         await saved(at_once, *sessions)  # without their marks, so all are dreamed of again
         assert (await runner(Reader(), at_once).dream("ann")).entries_added == 0
         assert await at_once.load_memories("ann") == once, f"seed {SEED}, store {number}: {sessions}"
+
+
+async def test_given_equal_proposals_when_dreamed_twice_then_no_two_entries_say_the_same(store: DreamStore) -> None:
+    """Case and spaces do not tell two texts apart, in whatever sessions they are proposed (cases MEM-02)."""
+    proposals = form("User prefers tea", " user prefers tea ")
+    await saved(store, session("s1", "I'd rather have tea", at=1), session("s2", "tea please", at=2))
+    model = ScriptedProvider([proposals], repeat_last=True)
+
+    for _ in range(2):
+        await saved(store, session("s1", "I'd rather have tea", at=1))  # without its mark
+        await runner(model, store).dream("ann")
+
+    said = [" ".join(entry.text.lower().split()) for entry in await store.load_memories("ann")]
+    assert (len(model.requests), said) == (3, ["user prefers tea"])
+
+
+async def test_given_a_bound_secret_when_dreamed_then_neither_the_model_nor_the_memory_gets_it(
+    store: DreamStore,
+) -> None:
+    value = "hunter2-hunter2-hunter2"
+    bind(value)
+    await saved(store, session("s1", f"my password is {value}"))
+    model = ScriptedProvider([form(f"User's password is {value}")])
+
+    await runner(model, store).dream("ann")
+
+    assert value not in asked_text(model.requests[0])
+    assert texts(await store.load_memories("ann")) == ["User's password is [secret]"]
+
+
+async def test_given_a_session_cut_off_by_cancellation_while_it_is_kept_then_memories_and_mark_agree() -> None:
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    class Halting(OwnStore):
+        async def save_session(self, data: SessionData) -> None:
+            reached.set()
+            await go.wait()
+            await super().save_session(data)
+
+    store = Halting([session("s1", "fact: tea")])
+    dreaming = asyncio.create_task(runner(Reader(), store).dream("ann"))
+    await reached.wait()
+    dreaming.cancel()
+    go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await dreaming
+
+    assert (texts(store.memories), "dreamed" in store.sessions["s1"].metadata) == (["tea"], True)

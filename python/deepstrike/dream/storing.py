@@ -42,22 +42,38 @@ async def keep(store: DreamStore, agent_id: str, dreamed: Dreamed) -> bool:
     """
     if isinstance(store, KeepsDreams):
         return await _asked("keep_dream", store.keep_dream(agent_id, dreamed))
-    if dreamed.result.to_add or dreamed.result.to_remove_indices:
-        await _asked("commit", store.commit(agent_id, dreamed.result, dreamed.existing))
-    await _asked("save_session", store.save_session(dreamed.after))
+    await _seen_through("commit and save_session", _kept(store, agent_id, dreamed))
     return True
 
 
+async def _kept(store: DreamStore, agent_id: str, dreamed: Dreamed) -> None:
+    if dreamed.result.to_add or dreamed.result.to_remove_indices:
+        await _told("commit", store.commit(agent_id, dreamed.result, dreamed.existing))
+    await _told("save_session", store.save_session(dreamed.after))
+
+
 async def _asked(method: str, work: Coroutine[object, object, T]) -> T:
+    return await _seen_through(method, _told(method, work))
+
+
+async def _seen_through(what: str, work: Coroutine[object, object, T]) -> T:
     try:
         value, cancelled = await see_through(work)
     except NoAnswer:
         raise DeepStrikeError(
-            f"the dream store did not answer {method} within {LOG_SECONDS:.0f} s; what was dreamed before is kept, "
-            "dream again when it answers",
+            f"the dream store did not answer {what} within {LOG_SECONDS:.0f} s; what was dreamed before is kept, dream "
+            "again when it answers",
             code="dream_store",
             retryable=True,
         ) from None
+    if cancelled is not None:
+        raise cancelled
+    return value
+
+
+async def _told(method: str, work: Coroutine[object, object, T]) -> T:
+    try:
+        return await work
     except DeepStrikeError:
         raise
     except Exception as error:
@@ -66,9 +82,6 @@ async def _asked(method: str, work: Coroutine[object, object, T]) -> T:
             "store is mended",
             code="dream_store",
         ) from error
-    if cancelled is not None:
-        raise cancelled
-    return value
 
 
 def _is_session(data: object) -> bool:

@@ -1,7 +1,6 @@
 """Which turns are likely to say something worth remembering.
 
-They are pointed out to the model, and cut last where a session is too long. A turn that is missed costs nothing else:
-the model reads all of them.
+They are cut last where a session is too long. They add nothing by themselves: only what the model says is taken.
 """
 
 from __future__ import annotations
