@@ -128,6 +128,21 @@ async def test_given_an_update_in_a_later_session_when_dreamed_in_any_order_then
     }
 
 
+async def test_given_a_session_that_goes_on_for_long_when_dreamed_again_then_its_old_turns_stay_old(
+    store: DreamStore,
+) -> None:
+    berlin = {"role": "user", "content": "fact: User lives in Berlin", "at_ms": 1}
+    await saved(store, SessionData("diary", "ann", [berlin], {}, 1, 1))
+    await saved(store, session("other", "fact: User lives in Rome", at=5))
+    await runner(Reader(), store).dream("ann")
+    small_talk = {"role": "user", "content": "good morning", "at_ms": 9}
+    await saved(store, SessionData("diary", "ann", [berlin, small_talk], {}, 1, 9))
+
+    assert await runner(Reader(), store).dream("ann") == DreamResult(1, 1, 0, 0)
+    living = [entry for entry in await store.load_memories("ann") if is_current(entry)]
+    assert texts(living) == ["User lives in Rome"]
+
+
 async def test_given_a_contradiction_when_dreamed_then_the_superseded_entry_is_counted_as_removed(
     store: DreamStore,
 ) -> None:

@@ -152,7 +152,8 @@ def _observed(session: SessionData, insights: Sequence[Insight]) -> list[MemoryE
                 insight.text,
                 session_id=session.session_id,
                 record=origin.record,
-                at_ms=session.updated_at_ms,
+                # A session that goes on for long tells old things too: they stay as old as they are.
+                at_ms=session.updated_at_ms if origin.at_ms is None else origin.at_ms,
                 source=origin.source,
                 confidence=insight.confidence,
                 trusted=origin.trusted,

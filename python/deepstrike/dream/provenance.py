@@ -18,11 +18,15 @@ _STEM: Final = 6
 
 
 class Origin(NamedTuple):
-    """A turn by its place in the session, its words, and whether what was drawn from it may be trusted."""
+    """A turn by its place in the session, its words, and whether what was drawn from it may be trusted.
+
+    `at_ms` is when it was said, None where the turn does not tell.
+    """
 
     record: int
     source: str
     trusted: bool
+    at_ms: int | None = None
 
 
 class Turns:
@@ -48,7 +52,11 @@ class Turns:
         return self._from((user if user[0] else anybody)[1], trusted=True)
 
     def _from(self, place: int, *, trusted: bool) -> Origin:
-        return Origin(place, words_of(self._messages[place]), trusted) if place >= 0 else Origin(0, "", trusted)
+        if place < 0:
+            return Origin(0, "", trusted)
+        message = self._messages[place]
+        at = message.get("at_ms")
+        return Origin(place, words_of(message), trusted, at if isinstance(at, int) else None)
 
     def _most(self, wanted: frozenset[str], fits: Callable[[Message], bool]) -> tuple[float, int]:
         """How much the turn says that says most of it, and its place; (0, -1) where none fits."""

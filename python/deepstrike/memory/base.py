@@ -34,8 +34,8 @@ class MemoryEntry:
 class SessionData:
     """A finished conversation.
 
-    A message is a mapping with `role` and `content` (a text, or parts with `text`), and `name` if you like; it holds
-    JSON values only. Times are milliseconds since 1970.
+    A message is a mapping with `role` and `content` (a text, or parts with `text`), and `name` and `at_ms`, when it was
+    said, if you like; it holds JSON values only. Times are milliseconds since 1970.
     """
 
     session_id: str
