@@ -61,6 +61,7 @@ FIGURES = (
     ),
     Figure("signal_none", "a gateway that has nothing, in process, CPU it adds to a turn", "µs", 5, 2, reps=3),
     Figure("memory_missed", "evidence not among the first ten found", "%", 0.95, 0.9, "neighbours", reps=1),
+    Figure("memory_stale", "keyed facts of which another value than the current one is found", "%", 0, 0, reps=1),
     Figure("memory_search", "search among 100,000 memories, wall, 95th percentile", "ms", 50, 10, reps=1),
     Figure("import_cpu", "import deepstrike, CPU", "ms", 2.2, 1.5, "interpreter", reps=15),
     Figure("import_memory", "import deepstrike, resident", "MB", 35, 25, reps=3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sqlite3
 import tempfile
 import time
@@ -10,17 +11,21 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.dialogues import Dialogue, dialogue
-from deepstrike.memory import SessionData, SqliteDreamStore
+from bench.dialogues import MARKS, MATTERS, VALUES, Dialogue, dialogue
+from deepstrike.memory import SessionData, SqliteDreamStore, curate, observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from deepstrike.memory import MemoryEntry
 
 Samples = list[float]
 SEEDS = range(100, 108)
 TOP = 10
 MEMORIES = 100_000
 SEARCHES = 300
+UPDATES = 4
+COMMITTED = 100
 Place = tuple[int, int]
 
 
@@ -29,6 +34,8 @@ def measure(who: str, case: str) -> Samples:
     with tempfile.TemporaryDirectory() as folder:
         if case == "memory_missed":
             return [missed(who, Path(folder))]
+        if case == "memory_stale":
+            return [asyncio.run(stale(Path(folder) / "keyed.db"))]
         return [asyncio.run(slow_search(Path(folder) / "many.db"))]
 
 
@@ -77,6 +84,29 @@ def sessions(talk: Dialogue, name: str) -> Iterator[SessionData]:
     for number, turns in groupby(talk.turns, key=lambda turn: turn.session):
         messages = [{"role": "user", "name": turn.speaker, "content": turn.text} for turn in turns]
         yield SessionData(f"{name}{number}", "bench", messages, {}, number, number)
+
+
+async def stale(path: Path) -> float:
+    """Of how many keyed facts, each updated several times in sessions dreamed of in any order, not just the value of
+    the latest session is found, in percent."""
+    dice, store = random.Random(SEEDS[0]), SqliteDreamStore(path)
+    facts = [(noun, mark, at) for noun, _ in MATTERS for mark in MARKS for at in range(UPDATES)]
+    dice.shuffle(facts)
+    for start in range(0, len(facts), COMMITTED):
+        existing = await store.load_memories("bench")
+        insights = [_keyed(*fact) for fact in facts[start : start + COMMITTED]]
+        await store.commit("bench", curate(existing, insights), existing)
+    wrong = 0
+    for noun, mark, _ in facts:
+        found = await store.search("bench", f"the date of the {mark} {noun}", TOP)
+        values = [entry.text for entry in found if entry.metadata.get("key") == f"date of the {mark} {noun}"]
+        wrong += values != [_keyed(noun, mark, UPDATES - 1).text]
+    return 100 * wrong / len(facts)
+
+
+def _keyed(noun: str, mark: str, at: int) -> MemoryEntry:
+    key, source = f"date of the {mark} {noun}", VALUES["when"][at]
+    return observed(f"The {key} is {source}", session_id=f"s{at}", record=0, at_ms=at, source=source, key=key)
 
 
 async def slow_search(path: Path) -> float:

@@ -23,6 +23,7 @@ __all__ = [
     "__version__",
     "clip",
     "count",
+    "curate",
     "glob",
     "permit",
     "validate",
@@ -156,6 +157,13 @@ def clip(text: str, model: str, limit: int) -> tuple[str, int] | None:
     The result is beginning, a line that says how many characters are missing, and end, cut on character boundaries,
     with the number of tokens of the whole text. A limit that has no room for the line leaves "…", one of 0 nothing.
     Takes the time to count the text.
+    """
+
+def curate(curation: bytes) -> bytes:
+    """What a store of memories holds once everything given has come to it, and what changes for that; JSON both ways.
+
+    A pure function of the observations as a set. About a microsecond for each. Raises `ValueError` for what is no
+    `Curation`.
     """
 
 def glob(pattern: str, name: str) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 
 from deepstrike._version import __version__
 from deepstrike.records import decode_record
+from deepstrike.wire.curation import Curated
 from deepstrike.wire.effect import Effect, Outcome
 from deepstrike.wire.message import Block, ToolSpec, UserBlock
 from deepstrike.wire.policy import Skill
@@ -17,6 +18,7 @@ from deepstrike.wire.policy import Skill
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deepstrike.wire.curation import Curation
     from deepstrike.wire.input import Input
 
 _REMEDY = (
@@ -50,6 +52,7 @@ __all__ = [
     "Weights",
     "clip",
     "count",
+    "curate",
     "decode_record",
     "encode_input",
     "glob",
@@ -93,11 +96,20 @@ if hasattr(os, "register_at_fork"):
 
 encode_input = msgspec.json.Encoder().encode
 """An input as the JSON that `accept` takes. Raises `UnicodeEncodeError` on a lone surrogate."""
+_curated = msgspec.json.Decoder(Curated).decode
 _effects = msgspec.json.Decoder(list[Effect]).decode
 _blocks = msgspec.json.Decoder(list[Block]).decode
 _task = msgspec.json.Decoder(UserBlock).decode
 _changes = msgspec.json.Decoder(list[tuple[int, Skill | None]]).decode
 _outcome = msgspec.json.Decoder(Outcome).decode
+
+
+def curate(curation: Curation) -> Curated:
+    """What a store of memories holds once everything given has come to it, and what changes for that.
+
+    A pure function of the observations as a set. A lone surrogate in a text raises `UnicodeEncodeError`.
+    """
+    return _curated(_kernel.curate(msgspec.json.encode(curation)))
 
 
 class Weights(NamedTuple):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from deepstrike.attempt import Budget
 from deepstrike.blocking import block_on
 from deepstrike.children import catalogue, derived, missing_tools
+from deepstrike.clock import current_clock
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
 from deepstrike.execution.lifetime import Opening, close, open_plane
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from deepstrike.attempt import Attempt, Stoppable
     from deepstrike.children import Draft
+    from deepstrike.dream.dreaming import DreamResult
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.host.agents import Child
     from deepstrike.host.library import Library
@@ -303,6 +305,27 @@ class RuntimeRunner:
         """
         return await view(_session_id(session_id), self._log)
 
+    async def dream(self, agent_id: str, now_ms: int | None = None) -> DreamResult:
+        """Draw what is worth remembering from the finished sessions of `agent_id` in the dream store.
+
+        Each session once: one model call without tools through the runner's provider, one commit, then the session is
+        saved with `metadata["dreamed"]`. Doing it again changes nothing; a crash or a cancellation leaves what was kept
+        so far, and the next dream goes on. A session whose call fails or gives no insights that can be read stays for
+        the next time, and is in `failures` of the result. `now_ms` is the time of the marks, None the clock's.
+        `timeout_ms` of the options bounds each call.
+
+        Raises `ConfigError` without a dream store, `DeepStrikeError` with code `dream_store` where it fails.
+        """
+        from deepstrike.dream.dreaming import Dreamer, dream
+
+        options, clock = self._options, current_clock()
+        if options.dream_store is None:
+            raise ConfigError("dream needs a store: RuntimeOptions(dream_store=SqliteDreamStore(…), agent_id=…)")
+        extensions = options.admit({})
+        dreamer = Dreamer(options.provider, extensions, options.limits(extensions), options.model_info().id, clock)
+        now = clock.now_ms() if now_ms is None else _moment(now_ms)
+        return await dream(options.dream_store, _agent_id(agent_id), dreamer, now)
+
     async def sessions(self) -> list[str]:
         """The ids of the sessions in the log."""
         return await self._log.sessions()
@@ -488,6 +511,18 @@ def _session_id(session_id: str) -> str:
     if not isinstance(session_id, str):
         raise ConfigError(f"session_id must be a text, not {type(session_id).__name__}")
     return session_id
+
+
+def _agent_id(agent_id: str) -> str:
+    if not isinstance(agent_id, str) or not agent_id:
+        raise ConfigError("agent_id must be a text that names an agent")
+    return agent_id
+
+
+def _moment(now_ms: int) -> int:
+    if isinstance(now_ms, bool) or not isinstance(now_ms, int) or not 0 <= now_ms < 2**53:
+        raise ConfigError("now_ms must be milliseconds since 1970, as int(time.time() * 1000)")
+    return now_ms
 
 
 def _answers(answers: Mapping[str, object] | None) -> dict[str, Given]:

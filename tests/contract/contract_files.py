@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from deepstrike.wire.curation import Curated, Curation
 from deepstrike.wire.effect import Effect, Outcome
 from deepstrike.wire.input import Input
 from deepstrike.wire.message import Block
@@ -19,6 +20,8 @@ TYPES = {
     "effects.jsonl": Effect,
     "blocks.jsonl": Block,
     "outcomes.jsonl": Outcome,
+    "curations.jsonl": Curation,
+    "curated.jsonl": Curated,
     "events.jsonl": Record,
 }
 DECODERS = {name: msgspec.json.Decoder(of) for name, of in TYPES.items()}

@@ -12,6 +12,7 @@ extern crate alloc;
 pub mod wire;
 
 pub mod context;
+pub mod curate;
 mod fault;
 pub mod governance;
 mod kernel;

@@ -4,6 +4,7 @@ use deepstrike_kernel::meta::{META_TOOLS, MetaTool};
 use pyo3::prelude::*;
 
 mod counting;
+mod curation;
 mod fault;
 mod judge;
 mod kernel;
@@ -21,6 +22,8 @@ mod _kernel {
 
     #[pymodule_export]
     use super::counting::{clip, count};
+    #[pymodule_export]
+    use super::curation::curate;
     #[pymodule_export]
     use super::fault::{Corrupt, KernelFault, Newer, Rejected, Stale};
     #[pymodule_export]

@@ -9,6 +9,7 @@ import click
 from deepstrike._version import __version__
 from deepstrike.cli import exits, given
 from deepstrike.cli.app_evaluate import evaluate
+from deepstrike.cli.app_memory import memory
 from deepstrike.cli.app_policy import policy
 from deepstrike.cli.app_sessions import replay, resume, sessions
 from deepstrike.cli.app_skills import skills
@@ -32,7 +33,7 @@ def cli() -> None:
     """
 
 
-for command in (sessions, resume, replay, policy, skills, evaluate):
+for command in (sessions, resume, replay, memory, policy, skills, evaluate):
     cli.add_command(command)
 
 

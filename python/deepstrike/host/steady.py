@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine
 
+    from deepstrike.clock import Clock
+
 T = TypeVar("T")
 
 # How long a session log may take for one operation before it counts as failed.
@@ -53,9 +55,12 @@ async def see_through(
     return task.result(), cancelled
 
 
-async def within(limit: float, work: Awaitable[T]) -> T:
-    """Await `work` in this task, at most `limit` seconds: it is cancelled then, and `NoAnswer` raised."""
-    loop = asyncio.get_running_loop()
+async def within(limit: float, work: Awaitable[T], clock: Clock | None = None) -> T:
+    """Await `work` in this task, at most `limit` seconds: it is cancelled then, and `NoAnswer` raised.
+
+    The seconds are those of `clock`, without one the event loop's.
+    """
+    timing = asyncio.get_running_loop() if clock is None else clock
     task = asyncio.current_task()
     expired = False
 
@@ -65,7 +70,7 @@ async def within(limit: float, work: Awaitable[T]) -> T:
         if task is not None:
             task.cancel()
 
-    timer = loop.call_later(limit, expire)
+    timer = timing.call_later(limit, expire)
     try:
         return await work
     except asyncio.CancelledError:

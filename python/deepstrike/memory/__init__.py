@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from deepstrike.memory.base import CurationResult, CurationStats, DreamStore, MemoryEntry, SessionData
+from deepstrike.memory.base import (
+    CurationResult,
+    CurationStats,
+    Dreamed,
+    DreamStore,
+    KeepsDreams,
+    MemoryEntry,
+    SessionData,
+)
 from deepstrike.memory.curation import curate, observed, retraction
+from deepstrike.memory.history import DreamDiff
 from deepstrike.memory.in_memory import InMemoryDreamStore
 from deepstrike.memory.sqlite import SqliteDreamStore
 from deepstrike.memory.working import WorkingMemory
@@ -11,8 +20,11 @@ from deepstrike.memory.working import WorkingMemory
 __all__ = [
     "CurationResult",
     "CurationStats",
+    "DreamDiff",
     "DreamStore",
+    "Dreamed",
     "InMemoryDreamStore",
+    "KeepsDreams",
     "MemoryEntry",
     "SessionData",
     "SqliteDreamStore",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,8 +34,8 @@ class MemoryEntry:
 class SessionData:
     """A finished conversation.
 
-    A message is a mapping with `role` and `content` (a text, or parts with `text`), and `name` if you like; it holds
-    JSON values only. Times are milliseconds since 1970.
+    A message is a mapping with `role` and `content` (a text, or parts with `text`), and `name` and `at_ms`, when it was
+    said, if you like; it holds JSON values only. Times are milliseconds since 1970.
     """
 
     session_id: str
@@ -90,3 +90,30 @@ class DreamStore(ABC):
     @abstractmethod
     async def save_session(self, data: SessionData) -> None:
         """Keep a session; one with the same id of the same agent is replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dreamed:
+    """What dreaming of one session has come to.
+
+    `dream` is the same for all sessions of one dream, which began at `at_ms`. `before` is the session as it was read,
+    `after` the same with its mark; `result` was made from `existing`.
+    """
+
+    dream: str
+    at_ms: int
+    before: SessionData
+    after: SessionData
+    result: CurationResult
+    existing: Sequence[MemoryEntry]
+
+
+@runtime_checkable
+class KeepsDreams(Protocol):
+    """A store that commits and marks the session in one step, so that no process can come between."""
+
+    async def keep_dream(self, agent_id: str, dreamed: Dreamed) -> bool:
+        """`commit` and `save_session` in one: all of it or nothing. Whether it was kept.
+
+        It is not where the session is gone, or no longer what it was before: forgotten, longer, dreamed of elsewhere.
+        """

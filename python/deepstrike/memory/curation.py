@@ -1,4 +1,4 @@
-"""What becomes of memories when insights are added: a pure function of what was ever observed.
+"""What becomes of memories when insights are added: a pure function of what was ever observed, in the kernel.
 
 Every entry and every insight is an *observation*. Those that say the same are one: the highest of them stays. An order
 of all observations decides everything, from the highest down:
@@ -12,28 +12,32 @@ so now; the others are kept with the time until which they were. Because an old 
 never brings a corrected fact back. Beyond the cap the lowest observations are dropped, whatever they are.
 
 So the outcome depends on the set of observations alone, not on the order in which they came, and doing it again changes
-nothing: each step keeps the highest of a set, and the highest of the highest are the highest.
+nothing. Reading what a text says and is about is done here; what follows from it, in the kernel.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from deepstrike import kernel
 from deepstrike.memory.base import CurationResult, CurationStats, MemoryEntry
 from deepstrike.memory.claims import folded, subject, tidy
+from deepstrike.text import well_formed
+from deepstrike.wire.curation import Curation, Ended, Observation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from deepstrike.wire.curation import Kept
+
 MAX_ENTRIES: Final = 10_000
 """How many entries of an agent are kept, superseded and retracted ones included."""
 _DERIVED: Final = ("valid_until_ms", "superseded_by")
-_Rank = tuple[bool, bool, int, int, float, str]
+_MILLION: Final = 1_000_000
+_LARGEST: Final = 2**63 - 1
 
 
 def observed(
@@ -80,6 +84,12 @@ def is_current(entry: MemoryEntry) -> bool:
     return entry.metadata.get("valid_until_ms") is None and entry.metadata.get("retracted") is not True
 
 
+def plain(entry: MemoryEntry) -> MemoryEntry:
+    """An entry as it was observed: its text on one line, without what follows from other entries."""
+    observed_only = {name: value for name, value in entry.metadata.items() if name not in _DERIVED}
+    return MemoryEntry(tidy(entry.text), None, observed_only)
+
+
 def curate(
     existing: Sequence[MemoryEntry], insights: Iterable[MemoryEntry], *, cap: int = MAX_ENTRIES
 ) -> CurationResult:
@@ -88,126 +98,80 @@ def curate(
     `to_add` and `to_remove_indices` are in a fixed order; a superseded entry is removed and added with the end of its
     time. `conflicts_resolved` counts entries newly superseded, `entries_added` texts that were not there before.
     """
-    given = [_Observation.of(entry) for entry in insights]
-    known = [_Observation.of(entry) for entry in existing]
-    final = _annotated(_highest([*known, *given], cap))
-    wanted = {_identity(entry): entry for entry in final}
-    kept: set[str] = set()
-    removed: list[int] = []
-    for index, entry in enumerate(existing):
-        identity = _identity(entry)
-        if identity in wanted and identity not in kept:
-            kept.add(identity)
-        else:
-            removed.append(index)
-    added = [entry for entry in final if _identity(entry) not in kept]
-    return CurationResult(added, removed, _stats(existing, given, added))
+    given = list(insights)
+    curated = kernel.curate(Curation(_observations(existing), _observations(given), max(cap, 0)))
+    entries = [*existing, *given]
+    added = [_as_kept(entries[kept.number], kept) for kept in curated.kept if kept.fresh]
+    stats = CurationStats(len(given), curated.duplicates, curated.superseded, curated.added)
+    return CurationResult(added, list(curated.removed), stats)
 
 
 def resolved(entries: Iterable[MemoryEntry]) -> list[MemoryEntry]:
     """The entries as `curate` would leave them without a cap, in its order."""
-    return _annotated(_highest([_Observation.of(entry) for entry in entries], None))
+    there = list(entries)
+    curated = kernel.curate(Curation(given=_observations(there)))
+    return [_as_kept(there[kept.number], kept) for kept in curated.kept]
 
 
 def committed(
     current: Sequence[MemoryEntry], result: CurationResult, existing: Sequence[MemoryEntry]
 ) -> list[MemoryEntry]:
     """What a store holds after a commit, also if others committed since `existing` was loaded."""
-    gone = {_identity(existing[index]) for index in result.to_remove_indices}
-    return resolved([*(entry for entry in current if _identity(entry) not in gone), *result.to_add])
+    gone = {identity(existing[index]) for index in result.to_remove_indices}
+    return resolved([*(entry for entry in current if identity(entry) not in gone), *result.to_add])
 
 
-@dataclass(frozen=True, slots=True)
-class _Observation:
-    entry: MemoryEntry
-    text: str
-    about: str
-    keyed: bool
-    rank: _Rank
-
-    @classmethod
-    def of(cls, entry: MemoryEntry) -> _Observation:
-        metadata = {name: value for name, value in entry.metadata.items() if name not in _DERIVED}
-        plain = MemoryEntry(tidy(entry.text), None, metadata)
-        key = metadata.get("key")
-        keyed = isinstance(key, str) and bool(key.strip())
-        about = f"key {folded(key)}" if isinstance(key, str) and keyed else subject(plain.text)
-        return cls(plain, folded(plain.text), about, keyed, _rank(plain.text, metadata))
-
-    def ends(self, lower: _Observation) -> bool:
-        """Whether this one, higher and about the same, leaves no room for the other. With a key one value is left."""
-        return (self.keyed and lower.keyed) or self.rank[:4] > lower.rank[:4]
+def identity(entry: MemoryEntry) -> str:
+    """The same for entries with the same text and metadata, whatever their score."""
+    return json.dumps([entry.text, entry.metadata], sort_keys=True, default=str)
 
 
-def _rank(text: str, metadata: Mapping[str, object]) -> _Rank:
-    confidence = metadata.get("confidence", 1.0)
-    sure = float(confidence) if isinstance(confidence, int | float) and math.isfinite(confidence) else 0.0
-    return (
-        metadata.get("retracted") is True,
-        metadata.get("trust") != "untrusted",
-        _whole(metadata.get("observed_at_ms")),
-        _whole(metadata.get("record")),
-        min(max(sure, 0.0), 1.0),
-        _canonical(text, metadata),
+def _observations(entries: Iterable[MemoryEntry]) -> tuple[Observation, ...]:
+    return tuple(map(_observation, entries))
+
+
+def _observation(entry: MemoryEntry) -> Observation:
+    seen = plain(entry)
+    key = seen.metadata.get("key")
+    keyed = isinstance(key, str) and bool(key.strip())
+    ended = _ended(entry.metadata)
+    return Observation(
+        said=well_formed(folded(seen.text)),
+        about=well_formed(f"key {folded(key)}" if isinstance(key, str) and keyed else subject(seen.text)),
+        whole=well_formed(identity(seen)),
+        digest=digest(seen.text),
+        keyed=keyed,
+        retracted=seen.metadata.get("retracted") is True,
+        untrusted=seen.metadata.get("trust") == "untrusted",
+        at_ms=_whole(seen.metadata.get("observed_at_ms")),
+        record=_whole(seen.metadata.get("record")),
+        confidence=_millionths(seen.metadata.get("confidence", 1.0)),
+        ended=ended,
+        rough=entry.text != seen.text or dict(entry.metadata) != {**seen.metadata, **_end(ended)},
     )
 
 
-def _highest(observations: Iterable[_Observation], cap: int | None) -> list[_Observation]:
-    """The highest of those that say the same, and of these the `cap` highest, highest first."""
-    best: dict[tuple[str, str], _Observation] = {}
-    for each in observations:
-        if not each.text:
-            continue
-        # With a key, the same value of another key is another observation.
-        identity = (each.about if each.keyed else "", each.text)
-        if identity not in best or each.rank > best[identity].rank:
-            best[identity] = each
-    return sorted(best.values(), key=lambda each: each.rank, reverse=True)[:cap]
+def _as_kept(entry: MemoryEntry, kept: Kept) -> MemoryEntry:
+    seen = plain(entry)
+    return MemoryEntry(seen.text, None, {**seen.metadata, **_end(kept.ended)})
 
 
-def _annotated(observations: list[_Observation]) -> list[MemoryEntry]:
-    """The entries, those that are no longer so with the end of their time; highest first."""
-    retracted = {each.text: each for each in observations if each.rank[0]}
-    ends: dict[int, _Observation] = {}
-    living = [each for each in observations if not each.rank[0]]
-    for each in living:
-        if each.text in retracted:
-            ends[id(each)] = retracted[each.text]
-    for _, group in groupby(sorted(living, key=lambda each: each.about), key=lambda each: each.about):
-        chain = [each for each in group if id(each) not in ends]  # still highest first: the sort is stable
-        for place, each in enumerate(chain):
-            above = next((higher for higher in reversed(chain[:place]) if higher.ends(each)), None)
-            if above is not None:
-                ends[id(each)] = above
-    return [_ended(each, ends.get(id(each))) for each in observations]
+def _end(ended: Ended | None) -> dict[str, object]:
+    return {} if ended is None else {"valid_until_ms": ended.until_ms, "superseded_by": ended.by}
 
 
-def _ended(each: _Observation, by: _Observation | None) -> MemoryEntry:
-    if by is None:
-        return each.entry
-    until = max(each.rank[2], by.rank[2])
-    end = {"valid_until_ms": until, "superseded_by": digest(by.entry.text)}
-    return replace(each.entry, metadata={**each.entry.metadata, **end})
-
-
-def _stats(
-    existing: Sequence[MemoryEntry], given: Sequence[_Observation], added: Sequence[MemoryEntry]
-) -> CurationStats:
-    known = {folded(entry.text) for entry in existing}
-    new = {folded(entry.text) for entry in added} - known
-    before = {folded(entry.text) for entry in existing if is_current(entry)}
-    ended = {folded(entry.text) for entry in added if not is_current(entry)}
-    duplicates = len(given) - len(new & {each.text for each in given})
-    return CurationStats(len(given), duplicates, len(before & ended), len(new))
+def _ended(metadata: Mapping[str, object]) -> Ended | None:
+    if metadata.get("valid_until_ms") is None:
+        return None
+    by = metadata.get("superseded_by")
+    return Ended(_whole(metadata["valid_until_ms"]), well_formed(by) if isinstance(by, str) else "")
 
 
 def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
+    return min(max(value, -_LARGEST), _LARGEST) if isinstance(value, int) else 0
 
 
-def _identity(entry: MemoryEntry) -> str:
-    return _canonical(entry.text, entry.metadata)
-
-
-def _canonical(text: str, metadata: Mapping[str, object]) -> str:
-    return json.dumps([text, metadata], sort_keys=True, default=str)
+def _millionths(confidence: object) -> int:
+    if not isinstance(confidence, int | float) or (isinstance(confidence, float) and math.isnan(confidence)):
+        return 0
+    return round(min(max(confidence, 0), 1) * _MILLION)

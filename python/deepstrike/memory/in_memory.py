@@ -16,7 +16,7 @@ from deepstrike.search.words import searchable, terms
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deepstrike.memory.base import CurationResult
+    from deepstrike.memory.base import CurationResult, Dreamed
 
 _SATURATION: Final = 1.2
 _LENGTH: Final = 0.75
@@ -60,6 +60,19 @@ class InMemoryDreamStore(DreamStore):
         """Keep a session in place of the agent's with the same id."""
         with self._lock:
             self._sessions.setdefault(data.agent_id, {})[data.session_id] = data
+
+    async def keep_dream(self, agent_id: str, dreamed: Dreamed) -> bool:
+        """Commit what dreaming of a session came to and save the session with its mark, in one step.
+
+        False, and nothing is changed, where the session is gone or no longer what was dreamed of.
+        """
+        with self._lock:
+            if self._sessions.get(agent_id, {}).get(dreamed.before.session_id) != dreamed.before:
+                return False
+            before = self._memories.get(agent_id, ())
+            self._memories[agent_id] = committed(before, dreamed.result, dreamed.existing)
+            self._sessions[agent_id][dreamed.after.session_id] = dreamed.after
+            return True
 
     async def forget(self, session_id: str, *, agent_id: str | None = None) -> int:
         """Remove a session, of this agent or of every one, with all memories drawn from it; how many rows that were."""

@@ -25,7 +25,7 @@ def memories(connection: sqlite3.Connection, agent: int) -> list[MemoryEntry]:
 
 def put_memories(connection: sqlite3.Connection, agent: int, entries: Sequence[MemoryEntry]) -> None:
     """Make these the memories of the agent; those that are the same stay."""
-    wanted = {_digest(entry): (place, entry) for place, entry in enumerate(entries)}
+    wanted = {entry_digest(entry): (place, entry) for place, entry in enumerate(entries)}
     query = "SELECT digest, number, text, metadata FROM memories WHERE agent = ?"
     known = {key: (number, text, told) for key, number, text, told in connection.execute(query, (agent,))}
     gone = [row for key, row in known.items() if key not in wanted]
@@ -59,5 +59,6 @@ def _remove(connection: sqlite3.Connection, agent: int, gone: Sequence[tuple[int
     vector_rows.remove(connection, agent, [-number for number, _ in gone])
 
 
-def _digest(entry: MemoryEntry) -> str:
+def entry_digest(entry: MemoryEntry) -> str:
+    """What tells an entry from every other of its agent."""
     return digest(dumped([entry.text, dict(sorted(entry.metadata.items()))]))

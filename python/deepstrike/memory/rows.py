@@ -22,7 +22,7 @@ TURNS: Final = 1 << 24
 LAYOUT: Final = Layout(
     "memories",
     0x6473_6D65,  # "dsme"
-    1,
+    2,
     (
         "CREATE TABLE agents (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
         "CREATE TABLE sessions (number INTEGER PRIMARY KEY AUTOINCREMENT, agent INTEGER NOT NULL, id TEXT NOT NULL, "
@@ -31,6 +31,10 @@ LAYOUT: Final = Layout(
         "CREATE TABLE memories (number INTEGER PRIMARY KEY AUTOINCREMENT, agent INTEGER NOT NULL, "
         "digest TEXT NOT NULL, place INTEGER NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL, "
         "UNIQUE (agent, digest))",
+        "CREATE TABLE dreams (number INTEGER PRIMARY KEY AUTOINCREMENT, agent INTEGER NOT NULL, id TEXT NOT NULL, "
+        "at INTEGER NOT NULL, UNIQUE (agent, id))",
+        "CREATE TABLE changes (dream INTEGER NOT NULL, digest TEXT NOT NULL, gained INTEGER NOT NULL, "
+        "text TEXT NOT NULL, metadata TEXT NOT NULL, PRIMARY KEY (dream, digest)) WITHOUT ROWID",
         "CREATE TABLE vectors (agent INTEGER NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL, "
         "PRIMARY KEY (agent, number)) WITHOUT ROWID",
         "CREATE TABLE signs (agent INTEGER NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL, "
@@ -61,6 +65,11 @@ def known_agent(connection: sqlite3.Connection, agent_id: str) -> int:
 def agents(connection: sqlite3.Connection) -> list[int]:
     """All of them."""
     return [number for (number,) in connection.execute("SELECT number FROM agents ORDER BY number")]
+
+
+def agent_ids(connection: sqlite3.Connection) -> list[str]:
+    """Their ids, sorted."""
+    return [name for (name,) in connection.execute("SELECT id FROM agents ORDER BY id")]
 
 
 def index_of(agent: int) -> str:

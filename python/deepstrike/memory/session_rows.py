@@ -70,6 +70,18 @@ def sessions(connection: sqlite3.Connection, agent: int, agent_id: str) -> list[
     ]
 
 
+def stands(connection: sqlite3.Connection, agent: int, data: SessionData) -> bool:
+    """Whether a session is kept with just these messages and metadata."""
+    found = connection.execute(
+        "SELECT number, metadata FROM sessions WHERE agent = ? AND id = ?", (agent, well_formed(data.session_id))
+    )
+    return any(
+        metadata == dumped(data.metadata)
+        and list(turns(connection, number).values()) == [dumped(message) for message in data.messages]
+        for number, metadata in found.fetchall()
+    )
+
+
 def remove_session(connection: sqlite3.Connection, agent: int, session_id: str) -> int:
     """Take a session out; how many turns it had."""
     found = connection.execute(

@@ -55,7 +55,7 @@ def shown(entries: Sequence[MemoryEntry]) -> str:
 def _of(entry: MemoryEntry) -> str:
     metadata = entry.metadata
     at = metadata.get("observed_at_ms")
-    day = _day(at) if isinstance(at, int) and at > 0 else ""
+    day = day_of(at) if isinstance(at, int) and at > 0 else ""
     session = f"session {metadata['session_id']}" if metadata.get("session_id") is not None else ""
     speaker = str(metadata.get("name") or metadata.get("role") or "")
     label = UNTRUSTED if metadata.get("trust") == "untrusted" else ""
@@ -68,7 +68,7 @@ def _flat(text: str) -> str:
     return " ".join(well_formed(text).split())
 
 
-def _day(at_ms: int) -> str:
+def day_of(at_ms: int) -> str:
     """The day in UTC as `2026-11-30`, by the Gregorian calendar: eras of 400 years that begin in March."""
     era, day = divmod(at_ms // _DAY_MS + 719_468, 146_097)
     year = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deepstrike.memory import found_rows, memory_rows, rows, session_rows
+from deepstrike.memory import dream_rows, found_rows, memory_rows, rows, session_rows
 from deepstrike.memory.base import DreamStore
 from deepstrike.memory.curation import committed, resolved
+from deepstrike.memory.history import diffs
 from deepstrike.memory.meanings import Meanings
 from deepstrike.memory.neighbours import CANDIDATES, MEMORY_WEIGHT, around, asks, with_neighbours
 from deepstrike.search import index
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from deepstrike.memory.base import CurationResult, MemoryEntry, SessionData
+    from deepstrike.memory.base import CurationResult, Dreamed, MemoryEntry, SessionData
+    from deepstrike.memory.history import DreamDiff
     from deepstrike.search.embeddings import Embeddings
 
 
@@ -70,6 +72,28 @@ class SqliteDreamStore(DreamStore):
         """
         await run_in_thread(partial(self._save_session, data))
 
+    async def keep_dream(self, agent_id: str, dreamed: Dreamed) -> bool:
+        """Commit what dreaming of a session came to and save the session with its mark, in one transaction.
+
+        False, and nothing is changed, where the session is gone or no longer what was dreamed of.
+        """
+        return await run_in_thread(partial(self._keep_dream, agent_id, dreamed))
+
+    async def agents(self) -> list[str]:
+        """The ids of the agents that the file knows, sorted."""
+        return await run_in_thread(self._agents)
+
+    async def dreams(self, agent_id: str) -> list[DreamDiff]:
+        """What each of the last 20 dreams that changed something has changed, the latest first."""
+        return await run_in_thread(partial(self._dreams, agent_id))
+
+    async def undo_dream(self, agent_id: str) -> DreamDiff | None:
+        """Take back what the last dream changed, and say what that was; None where there is none to take back.
+
+        The sessions stay marked, so the next dream does not bring it again. Called again, it takes back the one before.
+        """
+        return await run_in_thread(partial(self._undo_dream, agent_id))
+
     async def forget(self, session_id: str, *, agent_id: str | None = None) -> int:
         """Remove a session, of this agent or of every one, with all memories drawn from it; how many rows that were.
 
@@ -105,6 +129,40 @@ class SqliteDreamStore(DreamStore):
             agent = rows.known_agent(connection, data.agent_id)
             session_rows.put_session(connection, agent, data)
         self._learn(agent)
+
+    def _keep_dream(self, agent_id: str, dreamed: Dreamed) -> bool:
+        with self._database.work() as connection, transaction(connection):
+            agent = rows.agent_number(connection, agent_id)
+            if agent is None or not session_rows.stands(connection, agent, dreamed.before):
+                return False
+            before = memory_rows.memories(connection, agent)
+            after = committed(before, dreamed.result, dreamed.existing)
+            memory_rows.put_memories(connection, agent, after)
+            session_rows.put_session(connection, agent, dreamed.after)
+            dream_rows.put_change(connection, agent, (dreamed.dream, dreamed.at_ms), before, after)
+        self._learn(agent)
+        return True
+
+    def _agents(self) -> list[str]:
+        with self._database.work() as connection:
+            return rows.agent_ids(connection)
+
+    def _dreams(self, agent_id: str) -> list[DreamDiff]:
+        with self._database.work() as connection, transaction(connection, "DEFERRED"):
+            agent = rows.agent_number(connection, agent_id)
+            return [] if agent is None else _diffs(connection, agent)
+
+    def _undo_dream(self, agent_id: str) -> DreamDiff | None:
+        with self._database.work() as connection, transaction(connection):
+            agent = rows.agent_number(connection, agent_id)
+            if agent is None or not (told := _diffs(connection, agent, 1)):
+                return None
+            change = dream_rows.change(connection, told[0].number)
+            left = resolved(change.undone(memory_rows.memories(connection, agent)))
+            memory_rows.put_memories(connection, agent, left)
+            dream_rows.remove_dream(connection, told[0].number)
+        self._learn(agent)
+        return told[0]
 
     def _learn(self, agent: int) -> None:
         if self._meanings is not None:
@@ -146,8 +204,16 @@ def _by_words(connection: sqlite3.Connection, agent: int, query: str, limit: int
     return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
+def _diffs(connection: sqlite3.Connection, agent: int, most: int = dream_rows.KEPT) -> list[DreamDiff]:
+    """What the last dreams have changed, the latest first."""
+    dreams = dream_rows.dreams(connection, agent)[:most]
+    changes = [(dream, dream_rows.change(connection, dream.number)) for dream in dreams]
+    return list(diffs(memory_rows.memories(connection, agent), changes))
+
+
 def _forget_of_agent(connection: sqlite3.Connection, agent: int, session_id: str) -> int:
     turns = session_rows.remove_session(connection, agent, session_id)
+    dream_rows.forget_session(connection, agent, session_id)
     before = memory_rows.memories(connection, agent)
     left = [entry for entry in before if entry.metadata.get("session_id") != session_id]
     if len(left) < len(before):

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 RANKED: Final = 2_000
 """About so many texts are ranked for one question, a few thousandths of a millisecond each."""
-SCANNED: Final = 12_000
+SCANNED: Final = 6_000
 """More are never ranked."""
+ENOUGH: Final = 30
+"""So many texts with two words of a question are enough, where even its rarest word is in too many to rank them all."""
 COUNTED: Final = 20_000
 """A word that is in more texts than this says nothing, if there are others."""
 
@@ -55,35 +57,40 @@ def take(connection: sqlite3.Connection, name: str, texts: Iterable[tuple[int, s
 def hits(connection: sqlite3.Connection, name: str, question: str, limit: int) -> list[Hit]:
     """The texts that fit best, by BM25, best first. Any question is safe; one without words finds nothing.
 
-    Where its words are in very many texts, only those with one of the rarer words are ranked, and where even the rarest
-    is in more than `SCANNED`, only so many, the lowest numbers first.
+    Where its words are in very many texts, only those with one of the rarer words are ranked. Where even the rarest is
+    in too many, those that have another one too; if there are not enough of these, at most `SCANNED`, the lowest
+    numbers first.
     """
-    expression = _expression(connection, name, phrases(question))
-    if not expression:
-        return []
-    # In the order of numbers, in which the index is read, so that no text beyond the limit is ranked.
-    found = connection.execute(
-        f"SELECT rowid, -bm25({name}, 0.5, 1.0) FROM {name} WHERE {name} MATCH ? ORDER BY rowid LIMIT ?",  # noqa: S608
-        (expression, SCANNED),
-    )
-    return [Hit(*row) for row in nsmallest(limit, found, key=lambda row: (-row[1], row[0]))]
+    found: list[Hit] = []
+    for expression in _expressions(connection, name, phrases(question)):
+        # In the order of numbers, in which the index is read, so that no text beyond the limit is ranked.
+        query = f"SELECT rowid, -bm25({name}, 0.5, 1.0) FROM {name} WHERE {name} MATCH ? ORDER BY rowid LIMIT ?"  # noqa: S608
+        rows = connection.execute(query, (expression, SCANNED))
+        found = [Hit(*row) for row in nsmallest(limit, rows, key=lambda row: (-row[1], row[0]))]
+        if len(found) >= min(limit, ENOUGH):
+            break
+    return found
 
 
-def _expression(connection: sqlite3.Connection, name: str, wanted: Sequence[str]) -> str:
-    """Any of the phrases, as far as that does not rank too many texts.
+def _expressions(connection: sqlite3.Connection, name: str, wanted: Sequence[str]) -> list[str]:
+    """Any of the phrases, as far as that does not rank too many texts; what to try first, and what then.
 
     The rarest are looked for; the others only count where one of those is, and the commonest not at all. Counting the
     texts of a phrase costs a thirtieth of ranking them.
     """
     if len(wanted) < 2:
-        return " OR ".join(wanted)
+        return list(wanted)
     counted = sorted((_count(connection, name, phrase), phrase) for phrase in wanted)
     there = [(count, phrase) for count, phrase in counted if count] or counted
     telling = [phrase for at, (_, phrase) in enumerate(there) if sum(n for n, _ in there[: at + 1]) <= RANKED]
+    crowded = not telling
     telling = telling or [there[0][1]]
-    weighed = [phrase for count, phrase in there if count <= COUNTED or phrase in telling]
+    others = [phrase for count, phrase in there if count <= COUNTED and phrase not in telling]
     either = " OR ".join(telling)
-    return either if len(weighed) == len(telling) else f"({either}) AND ({' OR '.join(weighed)})"
+    if not others:
+        return [either]
+    counting = f"({either}) AND ({' OR '.join([*telling, *others])})"
+    return [f"({either}) AND ({' OR '.join(others)})", counting] if crowded else [counting]
 
 
 def _count(connection: sqlite3.Connection, name: str, phrase: str) -> int:

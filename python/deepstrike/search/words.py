@@ -43,9 +43,12 @@ def searchable(text: str) -> str:
 
 def terms(question: str) -> list[str]:
     """The words to look for, each once, in their order; stop words only if there are no others."""
-    found = dict.fromkeys(word.lower()[:_LONGEST] for word in _TERM.findall(normalize("NFC", well_formed(question))))
-    telling = [word for word in found if word not in STOP_WORDS]
-    return (telling or list(found))[:MAX_TERMS]
+    return _telling(question)[:MAX_TERMS]
+
+
+def pieces(text: str) -> list[str]:
+    """All words of a text as `terms` has them; of unspaced scripts each two characters."""
+    return [piece for word in _telling(text) for piece in _phrases(word)]
 
 
 def phrases(question: str) -> list[str]:
@@ -54,6 +57,11 @@ def phrases(question: str) -> list[str]:
     Whatever stands in the question, quotes and operators included, is only words here.
     """
     return [f'"{phrase}"' for term in terms(question) for phrase in _phrases(term)][:MAX_TERMS]
+
+
+def _telling(text: str) -> list[str]:
+    found = dict.fromkeys(word.lower()[:_LONGEST] for word in _TERM.findall(normalize("NFC", well_formed(text))))
+    return [word for word in found if word not in STOP_WORDS] or list(found)
 
 
 def _phrases(term: str) -> list[str]:

@@ -8,6 +8,7 @@ mod tagged;
 mod words;
 
 pub mod agents;
+pub mod curation;
 pub mod effect;
 pub mod event;
 pub mod input;

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
+use deepstrike_kernel::curate::curate;
+use deepstrike_kernel::wire::curation::{Curated, Curation};
 use deepstrike_kernel::wire::effect::{Effect, Outcome};
 use deepstrike_kernel::wire::event::Event;
 use deepstrike_kernel::wire::input::Input;
@@ -51,6 +53,12 @@ fn every_input_is_the_same_in_both_languages() {
 fn every_effect_is_the_same_in_both_languages() {
     all(Effect::TAGS, same::<Effect>("effects.jsonl").iter().map(Effect::tag));
     assert!(!same::<Outcome>("outcomes.jsonl").is_empty());
+}
+
+#[test]
+fn every_curation_is_the_same_in_both_languages_and_comes_to_what_stands_beside_it() {
+    let asked = same::<Curation>("curations.jsonl");
+    assert_eq!(asked.iter().map(curate).collect::<Vec<_>>(), same::<Curated>("curated.jsonl"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! wire ← rooms (context, governance, meta, signals) ← run ← kernel; rooms never import each other.
+//! wire ← rooms (context, curate, governance, meta, signals) ← run ← kernel; rooms never import each other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &["wire"]),
     ("context", &["wire", "context"]),
+    ("curate", &["wire", "curate"]),
     ("governance", &["wire", "governance"]),
     ("meta", &["wire", "meta"]),
     ("signals", &["wire", "signals"]),

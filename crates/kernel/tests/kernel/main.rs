@@ -13,6 +13,7 @@
 mod agents;
 mod compression;
 mod contract;
+mod curation;
 mod governance;
 mod layers;
 mod limits;
