@@ -42,7 +42,6 @@ class _Durable(Protocol):
         """The same sessions, appended to with this durability from now on."""
 
 
-_STORE = ("load_sessions", "load_memories", "commit", "search", "save_session")
 _UNKNOWN_MODEL = ModelInfo(id="")
 _MICRO = 1_000_000
 _OF_A_STORE = ("load_sessions", "load_memories", "commit", "search", "save_session")

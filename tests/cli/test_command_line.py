@@ -263,6 +263,24 @@ def test_given_a_compatible_server_when_run_then_the_tool_call_and_the_answer_cr
     assert [message["role"] for message in messages(server, 1)] == ["system", "user", "assistant", "tool"]
 
 
+def test_given_a_folder_of_skills_when_run_then_the_model_is_offered_them_and_can_load_one(here: Path) -> None:
+    (here / "skills").mkdir()
+    (here / "skills" / "sum.md").write_text("---\nname: sum\ndescription: adds up\n---\nAdd.\n")
+    loads: list[ModelEvent] = [ToolCall("call_1", "skill", '{"name": "sum"}'), Finish("tool_calls")]
+    with ModelServer([loads, "Done."]) as server:
+        code, out, err = call(
+            here, "run", "go", "--model", "openai:any", "--base-url", server.base_url, "--skills", "skills"
+        )
+    assert (code, out) == (0, "Done.\n")
+    assert settled(err).splitlines()[:2] == ['→ skill(name="sum")', "← Add."]
+    assert "- sum: adds up" in str(messages(server, 0)[0]["content"])
+
+
+def test_given_a_folder_of_skills_that_is_not_there_when_run_then_it_is_wrong_usage(here: Path) -> None:
+    code, _, err = call(here, "run", "go", "--model", "demo", "--skills", "nowhere")
+    assert (code, "Directory 'nowhere' does not exist" in err) == (2, True)
+
+
 def test_given_an_address_in_the_environment_when_run_then_it_is_used_and_named(here: Path) -> None:
     with ModelServer(["hello"]) as server:
         code, out, err = call(here, "run", "hi", OPENAI_BASE_URL=server.base_url)
