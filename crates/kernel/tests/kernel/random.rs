@@ -46,6 +46,7 @@ enum Step {
     Approve(usize, Option<bool>),
     Deny(usize),
     Signal(Urgency, bool, Option<u8>),
+    Signals(usize, bool),
     SetPolicy,
     Interrupt,
     Clock,
@@ -131,6 +132,7 @@ fn steps() -> impl Strategy<Value = Step> {
         6 => (0_usize..4, any::<Option<bool>>()).prop_map(|(at, changed)| Step::Approve(at, changed)),
         2 => (0_usize..4).prop_map(Step::Deny),
         3 => (urgencies(), any::<bool>(), proptest::option::of(0_u8..3)).prop_map(|(u, i, k)| Step::Signal(u, i, k)),
+        2 => (1_usize..40, any::<bool>()).prop_map(|(count, renews)| Step::Signals(count, renews)),
         1 => Just(Step::SetPolicy),
         1 => Just(Step::Interrupt),
         2 => Just(Step::Clock),
@@ -180,6 +182,7 @@ fn made(world: &World, step: Step) -> Option<Input> {
             let kind = if stops { "interrupt" } else { "news" };
             signal(kind, urgency, key.map(|key| key.to_string()).as_deref())
         }
+        Step::Signals(count, renews) => together(&vec!["news"; count], renews),
         Step::SetPolicy => set_policy(),
         Step::Interrupt => interrupt(),
         Step::Clock => clock(),

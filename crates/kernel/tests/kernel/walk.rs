@@ -125,6 +125,8 @@ impl Dice {
             0 => return signal("news", Urgency::Normal, None),
             1 => return signal("news", Urgency::High, None),
             2 => return interrupt(),
+            4 => return together(&["news", "mail", "news"], true),
+            5 => return user_says("Mind the gap."),
             3 => return resume_with(self.config()),
             _ => {}
         }
