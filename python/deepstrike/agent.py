@@ -24,16 +24,23 @@ from deepstrike.tools.decorator import tool_in
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from os import PathLike
     from types import FrameType, TracebackType
 
     from typing_extensions import Unpack
 
     from deepstrike.governance.policy import Governance
+    from deepstrike.harness.loops import SubAgentHarnessConfig
+    from deepstrike.knowledge.base import KnowledgeSource
+    from deepstrike.memory.base import DreamStore
     from deepstrike.output.way import OutputMode
     from deepstrike.providers.base import LLMProvider
+    from deepstrike.roles import AgentRunSpec, SubAgents
     from deepstrike.run import Run
     from deepstrike.sessions.base import SessionLog
+    from deepstrike.signals.source import SignalSource
     from deepstrike.stream import PendingRequest, PermissionRequestEvent, RunResult, StreamEvent, ToolSuspendEvent
+    from deepstrike.tools.definition import Tool
     from deepstrike.wire.message import Part
 
 _log = logging.getLogger("deepstrike")
@@ -68,6 +75,12 @@ class AgentOptions(TypedDict, total=False):
     output_type: object | None
     output_mode: OutputMode
     durability: Literal["os", "disk"] | None
+    sub_agents: bool | Sequence[AgentRunSpec] | SubAgents | None
+    sub_agent_harness: SubAgentHarnessConfig | None
+    skill_dir: str | PathLike[str] | None
+    knowledge_source: KnowledgeSource | None
+    dream_store: DreamStore | None
+    signal_source: SignalSource | None
 
 
 class Agent:
@@ -220,6 +233,17 @@ class Agent:
 
                 self._kept = RuntimeRunner(replace(self._options, session_log=open_log(), durability=self._durability))
             return self._kept
+
+    def as_tool(self, name: str, description: str) -> Tool[..., object]:
+        """This agent as a tool of another one: a call puts it to work as a sub-agent of the run that calls it.
+
+        It keeps its model, tools, instructions and output type; its session, the rules, what is left of the budgets and
+        whoever answers questions are the calling run's. The tool takes a `task`; `description` tells the other model
+        what this agent is good for. Raises `ConfigError` for a wrong name or description.
+        """
+        from deepstrike.agents import as_tool
+
+        return as_tool(self._passing, name, description)
 
     async def aclose(self) -> None:
         """Interrupt what still runs, close MCP servers and connections of this loop. It can be used again."""

@@ -153,7 +153,9 @@ class Conduct:
 
     async def _remember(self, session: Session) -> None:
         """Keep what was pursued here and has ended; a goal that waits is kept when it goes on and ends."""
-        if self._drive is not None and self.result is not None and self.result.status != "suspended":
+        if session.path or self._drive is None or self.result is None:
+            return  # the goal of a sub-agent is a model's word, not the user's
+        if self.result.status != "suspended":
             await remember(session, self._task.library, self.result.status)
 
     def _lost(self, session: Session, error: DeepStrikeError) -> RunResult:

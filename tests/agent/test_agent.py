@@ -119,6 +119,27 @@ async def test_given_an_mcp_server_when_the_agent_is_left_then_it_can_be_used_ag
         assert (await agent.run("1 + 2?")).text == "3"
 
 
+def test_given_an_agent_as_a_tool_when_it_is_called_then_it_works_within_the_run_and_its_answer_is_the_result() -> None:
+    clerk = Agent(adding("It is 45."), tools=[add], instructions="Be exact.")
+    asks = ScriptedProvider(
+        [[ToolCall("c1", "clerk", '{"task": "17 + 28?"}'), Finish("tool_calls")], "The clerk says 45."]
+    )
+    boss = Agent(asks, tools=[clerk.as_tool("clerk", "Does sums.")])
+
+    events = list(boss.stream_sync("What is 17 + 28?", session_id="job-1"))
+
+    assert [event.content for event in events if event.type == "tool_result"] == ["It is 45."]
+    inner = [event.event.type for event in events if event.type == "agent"]
+    assert inner.count("tool_call") == 1
+    assert boss.resume_sync("job-1").text == "The clerk says 45."
+
+
+def test_given_a_wrong_name_or_description_when_an_agent_is_to_be_a_tool_then_it_is_told() -> None:
+    for name, description in (("", "Does sums."), ("sums", " ")):
+        with pytest.raises(ConfigError):
+            Agent("demo").as_tool(name, description)
+
+
 @pytest.mark.parametrize(
     ("keywords", "error", "says"),
     [

@@ -17,9 +17,11 @@ PAGES = [
 EVERYDAY = {
     "approval.py": "suspended [('pay', {'euros': 50, 'to': 'Ann'})]\nThe answer is Ann got 50 euros",
     "hello_tool.py": "The answer is 45, by the tool add.\n",
+    "judge_loop.py": "True\n2\nAutumn evening\nOn a bare branch a crow\nsettles and is still\n",
     "mcp_server.py": "The answer is 45, by the tool add.\n",
     "resume.py": "The answer is order 4711 is on its way, by the tool ship.\n",
     "streaming.py": "I am the demo model",
+    "sub_agent.py": "The answer is The answer is 45, by the tool add., by the tool sums.\n",
     "structured_output.py": "number='A-7' total=12.5\n",
 }
 EXAMPLES = EVERYDAY | {

@@ -34,7 +34,12 @@ pub(super) fn note(state: &mut State, text: String) {
 
 /// What was said of an earlier attempt is read behind the goal, as a turn of its own.
 pub(super) fn tell(state: &mut State, seq: u64, feedback: &[Remark]) {
-    let notes = feedback.iter().map(|said| Note { text: said.text.clone(), tokens: said.tokens, of: Origin::Word });
+    let notes = feedback.iter().map(|said| Note {
+        text: said.text.clone(),
+        tokens: said.tokens,
+        of: Origin::Word,
+        kind: Box::default(),
+    });
     append(state, seq, notes);
 }
 
