@@ -5,14 +5,16 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from deepstrike.attempt import Budget
 from deepstrike.children import catalogue, derived, missing_tools
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
 from deepstrike.execution.lifetime import Opening, close, open_plane
 from deepstrike.host.crew import Means
-from deepstrike.host.folding import folded, read
+from deepstrike.host.folding import asked, folded, read
 from deepstrike.host.lineage import parent_in
 from deepstrike.host.parts import checked_part
 from deepstrike.host.recent import Recent
@@ -32,8 +34,10 @@ from deepstrike.wire.message import Text
 from deepstrike.wire.policy import Attended, Config
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
+    from deepstrike.attempt import Attempt, Stoppable
     from deepstrike.children import Draft
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.host.agents import Child
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from deepstrike.host.requests import Given
     from deepstrike.host.view import ContextView
     from deepstrike.output.way import Way
+    from deepstrike.sessions.base import SessionLog
     from deepstrike.stream import PendingRequest, RunResult
     from deepstrike.wire.message import Part, ToolSpec
 
@@ -61,7 +66,7 @@ class RuntimeRunner:
         self._form = options.form()
         self._recent = Recent()
         self._sub_agents = sub_agents_of(options.sub_agents)
-        self._active: set[Child] = set()
+        self._active: set[Stoppable] = set()
         self._lock = threading.Lock()
         self._staff = None if self._sub_agents is None else Staff(self._sub_agents, self._drafts)
         for spec in () if self._sub_agents is None else self._sub_agents.roles:
@@ -120,6 +125,53 @@ class RuntimeRunner:
         """
         return self._begin(_session_id(session_id), Resume, _answers(answers), extensions, deps)
 
+    def attempt(self, attempt: Attempt) -> Run:
+        """One of several tries at the same goal, for whoever judges them and tries again (`deepstrike.harness`).
+
+        Begins the attempt's session; where the log holds it already, goes on with it as `resume` does. It may spend
+        what the attempt has left, at most what the options allow. Raises as `run_streaming` and `resume` do.
+        """
+        session = _session_id(attempt.session_id)
+        parts, wanted, said = _parts(attempt.goal), _criteria(attempt.criteria), _feedback(attempt.feedback)
+        answers, extensions = _answers(attempt.answers), self._options.admit(attempt.extensions)
+
+        async def prepare() -> Task:
+            await open_plane(self._plane)
+            if await asked(session, self._log.latest_seq(session)) < 0:
+                return self._task(
+                    session,
+                    lambda config: Start(parts, attempt.left.over(config), wanted, said),
+                    {},
+                    extensions,
+                    attempt.deps,
+                )
+            return self._task(
+                session, lambda config: Resume(attempt.left.over(config)), answers, extensions, attempt.deps
+            )
+
+        return Run(lambda: Conduct(session, prepare), self._perform)
+
+    @property
+    def budget(self) -> Budget:
+        """What the options let one goal spend."""
+        return Budget(self._options.max_total_tokens, self._options.max_cost_usd, self._options.timeout_ms)
+
+    @property
+    def log(self) -> SessionLog:
+        """The session log of all runs."""
+        return self._log
+
+    @contextmanager
+    def attend(self, work: Stoppable) -> Iterator[None]:
+        """Within the block an `interrupt` of the session of `work`, or of every run, reaches it too."""
+        with self._lock:
+            self._active.add(work)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._active.discard(work)
+
     def run_sync(
         self,
         goal: str | Sequence[Part],
@@ -143,9 +195,9 @@ class RuntimeRunner:
         """
         with self._lock:
             active = list(self._active)
-        for conduct in active:
-            if session_id is None or conduct.session_id == session_id:
-                conduct.interrupt("the user interrupted")
+        for work in active:
+            if session_id is None or work.session_id == session_id:
+                work.interrupt("the user interrupted")
 
     def spawn(
         self,
@@ -217,13 +269,8 @@ class RuntimeRunner:
         await self.aclose()
 
     async def _perform(self, work: Child, outbox: Outbox) -> RunResult:
-        with self._lock:
-            self._active.add(work)
-        try:
+        with self.attend(work):
             return await work.perform(outbox)
-        finally:
-            with self._lock:
-                self._active.discard(work)
 
     def _runner_of(self, spec: AgentRunSpec | None) -> RuntimeRunner:
         """A runner of this role, whose runs an interrupt of this one finds."""
@@ -238,21 +285,6 @@ class RuntimeRunner:
         missing = missing_tools(spec.tools or (), (tool.name for tool in self._plane.specs()))
         if missing is not None:
             raise ConfigError(f"sub-agent {spec.role!r}: {missing}")
-
-    def _task(
-        self,
-        session: str,
-        first: Callable[[Config], Start | Resume],
-        answers: Mapping[str, Given],
-        extensions: Mapping[str, object],
-        deps: object,
-    ) -> Task:
-        way = self._way()
-        begun = first(self._config(session, extensions, way))
-        _require_crossable(begun)
-        means = self._means(extensions, deps, way)
-        governance, form = self._options.governance, self._form
-        return Task(session, begun, answers, self._log, self._recent, means, governance, form, self._perform)
 
     def _begin(
         self,
@@ -279,6 +311,21 @@ class RuntimeRunner:
             return make()
 
         return Run(lambda: Conduct(session, prepare), self._perform)
+
+    def _task(
+        self,
+        session: str,
+        first: Callable[[Config], Start | Resume],
+        answers: Mapping[str, Given],
+        extensions: Mapping[str, object],
+        deps: object,
+    ) -> Task:
+        way = self._way()
+        begun = first(self._config(session, extensions, way))
+        _require_crossable(begun)
+        means = self._means(extensions, deps, way)
+        governance, form = self._options.governance, self._form
+        return Task(session, begun, answers, self._log, self._recent, means, governance, form, self._perform)
 
     def _way(self) -> Way | None:
         if self._form is None:
@@ -377,6 +424,12 @@ def _part(part: Part) -> Part:
         return checked_part(part)
     except TypeError as error:
         raise ConfigError(f"the goal: {error}") from error
+
+
+def _feedback(feedback: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(feedback, str) or not all(isinstance(text, str) for text in feedback):
+        raise ConfigError("feedback must be a list of texts: write feedback=[…]")
+    return tuple(map(well_formed, feedback))
 
 
 def _criteria(criteria: Sequence[str] | None) -> tuple[str, ...]:

@@ -21,6 +21,10 @@ NAMES = {
     "planes": "CompositePlane FilteredExecutionPlane McpExecutionPlane SandboxExecutionPlane",
     "governance": "Approve Deny Governance PermissionManager PermissionMode",
     "sessions": "FileSessionLog InMemorySessionLog SessionLog SqliteSessionLog",
+    "harness": (
+        "Criterion EvalLoopHarness HarnessLoop HarnessOutcome HarnessRequest QualityGate SinglePassHarness "
+        "SubAgentHarnessConfig Verdict"
+    ),
     "content": "File Image Text",
     "events": (
         "AgentEvent ContextCompressedEvent DoneEvent ErrorEvent NoticeEvent PermissionRequestEvent RetryEvent "

@@ -8,6 +8,7 @@ import click
 
 from deepstrike._version import __version__
 from deepstrike.cli import exits, given
+from deepstrike.cli.app_evaluate import evaluate
 from deepstrike.cli.app_policy import policy
 from deepstrike.cli.app_sessions import replay, resume, sessions
 from deepstrike.cli.app_skills import skills
@@ -31,7 +32,7 @@ def cli() -> None:
     """
 
 
-for command in (sessions, resume, replay, policy, skills):
+for command in (sessions, resume, replay, policy, skills, evaluate):
     cli.add_command(command)
 
 

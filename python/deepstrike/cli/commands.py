@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
     from deepstrike.cli.given import Setup
     from deepstrike.execution.local import LocalExecutionPlane
+    from deepstrike.providers.base import LLMProvider
     from deepstrike.sessions.base import SessionLog
 
 
 def run_goal(setup: Setup, goal: str, session_id: str | None, *, as_json: bool) -> int:
     """Pursue one goal; the exit code is that of its status. Kept where a session or a log is named."""
-    log = _log_of(setup, session_id)
-    runner = _runner(setup, log, plane_of(setup.tools))
+    log = log_of(setup, session_id)
+    runner = runner_of(setup, log, plane_of(setup.tools))
     with Loop() as loop:
         try:
             work = runner.run_streaming(goal, session_id=session_id)
@@ -62,7 +63,7 @@ def resume_session(
         if not without_tools:
             require_tools(standing, session_id, {spec.name for spec in plane.specs()})
         at_rest = standing.completed or (standing.waiting and not given)
-        runner = _runner(setup, log, plane, quiet=at_rest, delegates=standing.delegates)
+        runner = runner_of(setup, log, plane, quiet=at_rest, delegates=standing.delegates)
         if standing.completed and not given and not as_json:
             sys.stdout.write(f"{visible(standing.answer)}\n")
         try:
@@ -78,9 +79,9 @@ def run_chat(setup: Setup, session_id: str | None, *, as_json: bool) -> int:
     stdin: TextIO | None = sys.stdin  # None where it is closed
     if stdin is None:
         raise ConfigError("standard input is closed: chat reads its goals there, one a line")
-    log = _log_of(setup, session_id)
+    log = log_of(setup, session_id)
     options = None if log is None else options_of(setup)
-    runner = _runner(setup, log, plane_of(setup.tools))
+    runner = runner_of(setup, log, plane_of(setup.tools))
     code = 0
     with Loop() as loop:
         try:
@@ -116,7 +117,7 @@ def _ended(loop: Loop, code: int) -> int:
     return code
 
 
-def _log_of(setup: Setup, session_id: str | None) -> SessionLog | None:
+def log_of(setup: Setup, session_id: str | None) -> SessionLog | None:
     """None, for a session in memory, where nothing says that it is to be kept."""
     return None if session_id is None and setup.log_path is None else open_log(setup.log_path)
 
@@ -141,7 +142,7 @@ def _answers(texts: Sequence[str]) -> dict[str, object]:
     return given
 
 
-def _runner(
+def runner_of(
     setup: Setup,
     log: SessionLog | None,
     plane: LocalExecutionPlane,
@@ -150,9 +151,8 @@ def _runner(
     delegates: bool = False,
 ) -> RuntimeRunner:
     """`quiet`: no model will be asked, so which it would be is of no concern. `delegates`: it may have sub-agents."""
-    choice = choose(setup.model, setup.base_url, lambda: list(local_servers()))
     options = RuntimeOptions(
-        provider=choice.provider(),
+        provider=provider_of(setup.model, setup.base_url, quiet=quiet),
         session_log=log,
         execution_plane=plane,
         system_prompt=setup.system,
@@ -160,11 +160,18 @@ def _runner(
         timeout_ms=None if setup.timeout is None else max(1, round(setup.timeout * 1000)),
         sub_agents=delegates,
     )
-    if setup.model is None and not quiet:
+    return RuntimeRunner(options)
+
+
+def provider_of(model: str | None, base_url: str | None, *, quiet: bool = False) -> LLMProvider:
+    """The model that is named, else the first there is, which is said unless `quiet`."""
+    choice = choose(model, base_url, lambda: list(local_servers()))
+    provider = choice.provider()
+    if model is None and not quiet:
         sys.stderr.write(f"model: {choice.name} ({choice.why})\n")
     if choice.name == "demo" and not quiet:
         sys.stderr.write("the demo model is no language model; set OPENAI_API_KEY or use --model for a real one\n")
-    return RuntimeRunner(options)
+    return provider
 
 
 def _goals() -> Iterator[str]:

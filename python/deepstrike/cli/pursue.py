@@ -66,7 +66,7 @@ async def pursue(runner: RuntimeRunner, work: Run, show: Show) -> DoneEvent:
     SIGHUP, once the run has ended or has taken too long for it. Raises what the run raises.
     """
     done: DoneEvent | None = None
-    with _signals_interrupt(runner), show:
+    with signals_interrupt(runner), show:
         async with work as run:
             async for event in run:
                 show.event(event)
@@ -78,7 +78,8 @@ async def pursue(runner: RuntimeRunner, work: Run, show: Show) -> DoneEvent:
 
 
 @contextmanager
-def _signals_interrupt(runner: RuntimeRunner) -> Iterator[None]:
+def signals_interrupt(runner: RuntimeRunner) -> Iterator[None]:
+    """Within the block the first signal interrupts every run of `runner`, a second one ends the process."""
     loop = asyncio.get_running_loop()
     came: list[int] = []
 

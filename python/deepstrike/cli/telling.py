@@ -59,6 +59,7 @@ def goal_text(goal: GoalStory) -> str:
 def _goal(goal: GoalStory, number: int, now_ms: int) -> Iterator[str]:
     yield from _block("goal    ", goal_text(goal))
     yield from (f"          must: {_safe_line(criterion)}" for criterion in goal.started.criteria)
+    yield from (f"          feedback: {_safe_line(said.text)}" for said in goal.started.feedback)
     config = goal.started.config
     model = one_line(config.model.id) or "a model without a name"
     yield f"          {ago(goal.at, now_ms)} · {model} · {_count(len(config.tools), 'tool')}"

@@ -27,8 +27,8 @@ def transcript(records: Sequence[bytes], first: int, last: int) -> str:
 
 def _told(records: Sequence[bytes], event: AnyEvent) -> str:
     match event:
-        case Started(goal=goal):
-            return f"user: {_content(goal)}"
+        case Started(goal=goal, feedback=feedback):
+            return "\n".join([f"user: {_content(goal)}", *(f"feedback: {said.text}" for said in feedback)])
         case Replied(parts=parts):
             return "\n".join(text for part in parts if (text := _said(part)))
         case Settled(call=call, result=result):

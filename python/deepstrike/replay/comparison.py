@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Parting:
     """The first thing that is not the same in two sessions.
 
-    kind: a stable word: config, goal, criteria, reply, model, verdict, result, suspension, answer, signal, failure,
-        policy, resume, record, end, length.
+    kind: a stable word: config, goal, criteria, feedback, reply, model, verdict, result, suspension, answer, signal,
+        failure, policy, resume, record, end, length.
     turn: how many turns are behind it. left, right: the seq of the record in each session; None where it has none.
     cause: why, in words. differences: the fields that differ.
     """
@@ -111,6 +111,8 @@ class _Walk:
             yield self._part("goal", a.seq, b.seq, "the goals differ", fields)
         if fields := differences(a.started.criteria, b.started.criteria):
             yield self._part("criteria", a.seq, b.seq, "the criteria of the goal differ", fields)
+        if fields := differences(a.started.feedback, b.started.feedback):
+            yield self._part("feedback", a.seq, b.seq, "the feedback on an earlier attempt differs", fields)
         if (a.started.format, a.started.renderer) != (b.started.format, b.started.renderer):
             self._note("the logs were written by different versions")
         for left, right in zip_longest(a.entries, b.entries):

@@ -96,7 +96,7 @@ def _from_beside(event: AnyEvent | None) -> tuple[Input, ...]:
 
 
 def _start(event: Started) -> Start:
-    return Start(event.goal, event.config, event.criteria)
+    return Start(event.goal, event.config, event.criteria, tuple(said.text for said in event.feedback))
 
 
 def _stop(event: Ended) -> Interrupt | Clock:

@@ -24,8 +24,18 @@ class CallRef(Event, frozen=True):
     index: int
 
 
+class Remark(Event, frozen=True):
+    """A text that the model reads behind the goal."""
+
+    text: str
+    tokens: int
+
+
 class Started(Event, frozen=True, tag="started"):
-    """A goal of the session began. `format` and `renderer` are the versions that wrote the log."""
+    """A goal of the session began. `format` and `renderer` are the versions that wrote the log.
+
+    `feedback` is what was said of an earlier attempt at it.
+    """
 
     format: int
     renderer: int
@@ -33,6 +43,7 @@ class Started(Event, frozen=True, tag="started"):
     config: Config
     tokens: int
     criteria: tuple[str, ...] = ()
+    feedback: tuple[Remark, ...] = ()
 
 
 class Resumed(Event, frozen=True, tag="resumed"):

@@ -17,11 +17,12 @@ class Fault(Wire, frozen=True):
 
 
 class Start(Wire, frozen=True, tag="start"):
-    """A goal; the first or a further one of the session."""
+    """A goal; the first or a further one of the session. `feedback` on an earlier attempt is read behind it."""
 
     goal: tuple[Part, ...]
     config: Config
     criteria: tuple[str, ...] = ()
+    feedback: tuple[str, ...] = ()
 
 
 class Resume(Wire, frozen=True, tag="resume"):

@@ -37,6 +37,18 @@ pub struct Started {
     /// What makes it good.
     #[serde(default, skip_serializing_if = "plain")]
     pub criteria: Vec<String>,
+    /// What was said of an earlier attempt at it.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub feedback: Vec<Remark>,
+}
+
+/// A text that the model reads behind the goal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remark {
+    /// As the model reads it.
+    pub text: String,
+    /// Its tokens.
+    pub tokens: u64,
 }
 
 /// The goal goes on, by these options.

@@ -50,6 +50,9 @@ pub struct Start {
     /// What makes it good.
     #[serde(default, skip_serializing_if = "plain")]
     pub criteria: Vec<String>,
+    /// What was said of an earlier attempt at it, to be read behind it.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub feedback: Vec<String>,
 }
 
 /// Go on with the current goal, by today's options.

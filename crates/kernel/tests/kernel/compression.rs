@@ -127,7 +127,7 @@ fn a_users_demands_stay_word_for_word_through_ten_compressions() {
     world.every = 1_000;
     for (number, demand) in demands.iter().enumerate() {
         let goal = vec![text(&format!("Hello. {demand} Thanks."))];
-        world.take(Input::Start(Start { goal, config: windowed(4_000), criteria: vec![] }));
+        world.take(Input::Start(Start { goal, config: windowed(4_000), criteria: vec![], feedback: vec![] }));
         let before = world.kernel.epoch();
         let mut at = 0;
         while world.kernel.epoch() == before {
@@ -157,7 +157,7 @@ fn a_goal_that_is_still_among_the_turns_stays_there_and_a_later_one_opens_the_ep
 }
 
 fn goal_in(config: &Config, goal: &str) -> Input {
-    Input::Start(Start { goal: vec![text(goal)], config: config.clone(), criteria: vec![] })
+    Input::Start(Start { goal: vec![text(goal)], config: config.clone(), criteria: vec![], feedback: vec![] })
 }
 
 fn first_text(world: &World) -> String {

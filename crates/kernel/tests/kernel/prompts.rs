@@ -4,7 +4,7 @@ use deepstrike_kernel::context::slots::Slots;
 use deepstrike_kernel::meta::{named, tools};
 use deepstrike_kernel::wire::input::{Input, Start};
 use deepstrike_kernel::wire::message::{Block, Class, Image, Part};
-use deepstrike_kernel::wire::policy::Config;
+use deepstrike_kernel::wire::policy::{Config, Placement};
 
 use crate::say::*;
 use crate::world::World;
@@ -15,7 +15,8 @@ fn the_first_two_blocks_are_the_head_and_the_goal_with_its_criteria() {
     config.preload = vec!["one".into(), "two".into()];
     let picture = Part::Image(Image { url: "http://x".into(), ..Image::default() });
     let goal = vec![text("Do it."), picture];
-    let world = World::after([Input::Start(Start { goal, config, criteria: vec!["fast".into(), "good".into()] })]);
+    let criteria = vec!["fast".into(), "good".into()];
+    let world = World::after([Input::Start(Start { goal, config, criteria, feedback: vec![] })]);
     let own = r#"{"name":"look","description":"does look","parameters":"{}","effect":"read"},{"name":"put","description":"does put","parameters":"{}","effect":"idempotent"}"#;
     let [recall, plan] =
         ["recall", "update_plan"].map(|name| serde_json::to_string(&named(name).unwrap().spec()).unwrap());
@@ -25,6 +26,18 @@ fn the_first_two_blocks_are_the_head_and_the_goal_with_its_criteria() {
     let user = r#"{"type":"user","parts":[{"type":"text","text":"Do it."},{"type":"image","url":"http://x"},{"type":"text","text":"Criteria:\n- fast\n- good"}]}"#;
     let blocks = String::from_utf8(world.kernel.blocks(1, 0)).unwrap();
     assert_eq!(blocks, format!("[{head},{user}]"));
+}
+
+#[test]
+fn feedback_is_a_turn_of_its_own_behind_the_goal_in_either_placement() {
+    for placement in [Placement::Frozen, Placement::Live] {
+        let config = Config { placement, ..config() };
+        let feedback = vec!["Too long.".into(), "No title.".into()];
+        let world =
+            World::after([Input::Start(Start { goal: vec![text("Do it.")], config, criteria: vec![], feedback })]);
+        let turns = r#"[{"type":"user","parts":[{"type":"text","text":"Do it."}]},{"type":"user","parts":[{"type":"text","text":"Too long."},{"type":"text","text":"No title."}]}]"#;
+        assert_eq!(String::from_utf8(world.kernel.blocks(1, 1)).unwrap(), turns);
+    }
 }
 
 #[test]

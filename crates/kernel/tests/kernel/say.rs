@@ -81,11 +81,11 @@ pub fn start() -> Input {
 }
 
 pub fn start_with(config: Config) -> Input {
-    Input::Start(Start { goal: vec![text("Do it.")], config, criteria: vec![] })
+    Input::Start(Start { goal: vec![text("Do it.")], config, criteria: vec![], feedback: vec![] })
 }
 
 pub fn goal(goal: &str) -> Input {
-    Input::Start(Start { goal: vec![text(goal)], config: config(), criteria: vec![] })
+    Input::Start(Start { goal: vec![text(goal)], config: config(), criteria: vec![], feedback: vec![] })
 }
 
 pub fn resume() -> Input {

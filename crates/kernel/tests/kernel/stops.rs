@@ -71,7 +71,7 @@ fn a_new_goal_after_a_crash_closes_the_open_calls_by_what_may_have_happened() {
 #[test]
 fn a_goal_without_content_or_with_impossible_options_is_invalid() {
     let mut world = World::new();
-    let empty = Input::Start(Start { goal: vec![], config: config(), criteria: vec![] });
+    let empty = Input::Start(Start { goal: vec![], config: config(), criteria: vec![], feedback: vec![] });
     let mut doubled = config();
     doubled.tools.push(doubled.tools[0].clone());
     let mut broken = config();

@@ -111,6 +111,7 @@ impl Dice {
             goal: vec![text(&format!("Goal: {}", self.text(most)))],
             config: self.config(),
             criteria: vec![],
+            feedback: if self.one_in(8) { vec![self.text(200)] } else { vec![] },
         })
     }
 

@@ -12,7 +12,7 @@ use crate::run::closing::Why;
 use crate::run::follow::Desk;
 use crate::run::limits::raised;
 use crate::run::state::{Run, State};
-use crate::wire::event::{Ended, Event, Resumed, Started, Status};
+use crate::wire::event::{Ended, Event, Remark, Resumed, Started, Status};
 use crate::wire::input::{Fault, Resume, Start};
 use crate::wire::policy::Config;
 use crate::{FORMAT, RENDERER, Rejected};
@@ -23,11 +23,20 @@ pub(super) fn start(state: &State, input: Start, desk: &Desk<'_>) -> Result<Vec<
         return Err(Rejected::Invalid("the goal has no content".into()));
     }
     let mut events = state.run.as_ref().map_or_else(Vec::new, |run| close_all(run, Why::OtherGoal, desk));
-    let scale = desk.scale(&input.config.model.id);
-    let goal = scale.content(&render::goal_parts(&input.goal, &input.criteria));
-    let tokens = scale.head(&render::head_block(&input.config, meta::tools(&input.config))).saturating_add(goal);
-    let Start { goal, config, criteria } = input;
-    events.push(Event::Started(Started { format: FORMAT, renderer: RENDERER, goal, config, tokens, criteria }));
+    let Start { goal, config, criteria, feedback } = input;
+    let scale = desk.scale(&config.model.id);
+    let content = scale.content(&render::goal_parts(&goal, &criteria));
+    let tokens = scale.head(&render::head_block(&config, meta::tools(&config))).saturating_add(content);
+    let feedback = feedback.into_iter().map(|text| Remark { tokens: scale.text(&text), text }).collect();
+    events.push(Event::Started(Started {
+        format: FORMAT,
+        renderer: RENDERER,
+        goal,
+        config,
+        tokens,
+        criteria,
+        feedback,
+    }));
     Ok(events)
 }
 

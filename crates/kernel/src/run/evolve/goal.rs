@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::notes::{ask, begin_anew, go_on, note, read_notes};
+use super::notes::{ask, begin_anew, go_on, note, read_notes, tell};
 use super::{Misfit, live};
 use crate::context::prompt::share;
 use crate::context::render;
@@ -41,6 +41,7 @@ pub(super) fn started(state: &mut State, seq: u64, event: &Started) -> Result<()
     let role = if first { Role::State } else { Role::Goal };
     state.prompt.push(goal, Source { role, seq, tokens });
     begin_anew(state, event.config.placement, was_under_way);
+    tell(state, seq, &event.feedback);
     forget_ceiling(state, &event.config);
     state.run = Some(Run {
         format: event.format,

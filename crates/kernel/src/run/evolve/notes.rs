@@ -10,7 +10,7 @@ use crate::context::task::Heard;
 use crate::context::weigh::own_words;
 use crate::run::state::{Note, Origin, Overflow, State};
 use crate::signals;
-use crate::wire::event::{Compressed, Signalled, StateChanged};
+use crate::wire::event::{Compressed, Remark, Signalled, StateChanged};
 use crate::wire::message::{Block, Part, Text};
 use crate::wire::policy::Placement;
 use crate::wire::task::{Role, Source};
@@ -26,6 +26,12 @@ pub(super) fn ask(state: &mut State, seq: u64) {
 pub(super) fn note(state: &mut State, text: String) {
     let tokens = own_words(&text);
     state.notes.push(Note { text, tokens, of: Origin::Word });
+}
+
+/// What was said of an earlier attempt is read behind the goal, as a turn of its own.
+pub(super) fn tell(state: &mut State, seq: u64, feedback: &[Remark]) {
+    let notes = feedback.iter().map(|said| Note { text: said.text.clone(), tokens: said.tokens, of: Origin::Word });
+    append(state, seq, notes);
 }
 
 /// What waits to be read becomes one delta at the tail; with live placement, changes of the task state go to `turns[0]`.
