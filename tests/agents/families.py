@@ -28,6 +28,7 @@ from deepstrike.wire.message import ResultBlock, Text, Usage, UserBlock
 from deepstrike.wire.policy import Config
 
 Reply = str | Sequence[ModelEvent] | BaseException
+Play = Sequence[Reply | Callable[[ModelRequest], Reply]]
 
 
 def goal_of(request: ModelRequest) -> str:
@@ -51,7 +52,7 @@ class Cast(Provider):
 
     dialect = "cast"
 
-    def __init__(self, parts: Mapping[str, Sequence[Reply | Callable[[ModelRequest], Reply]]]) -> None:
+    def __init__(self, parts: Mapping[str, Play]) -> None:
         self.parts = {goal: list(replies) for goal, replies in parts.items()}
         self.requests: list[tuple[str, ModelRequest]] = []
         self.info = ModelInfo("cast")

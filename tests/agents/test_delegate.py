@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from families import Cast, config_of, delegates, of_agents, results_of, runner_with
+from families import Cast, Play, config_of, delegates, of_agents, results_of, runner_with
 
 from deepstrike import (
     AgentEvent,
@@ -109,7 +109,7 @@ async def test_what_does_not_fit_is_an_error_that_names_what_does(call: ToolCall
 async def test_a_child_that_fails_takes_nobody_with_it() -> None:
     """Case SUB-03."""
     fails = [delegates("fail", call_id="a"), delegates("spin", call_id="b"), delegates("good", call_id="c")]
-    spins = [[ToolCall(f"c{n}", "add", f'{{"x":{n},"y":0}}')] for n in range(9)]
+    spins: Play = [[ToolCall(f"c{n}", "add", f'{{"x":{n},"y":0}}')] for n in range(9)]
     model = Cast({"go": [fails, "all told"], "fail": [ProviderError("no")], "spin": spins, "good": ["fine"]})
     events = [event async for event in runner_with(model, add).run_streaming("go")]
     results = [event for event in events if isinstance(event, ToolResultEvent)]
@@ -129,7 +129,7 @@ async def test_a_child_that_always_spawns_comes_to_an_end() -> None:
 
 async def test_depth_and_number_are_bounded_and_the_model_is_told() -> None:
     wide = [delegates(f"t{n}", call_id=f"c{n}") for n in range(3)]
-    deep = {"t0": [[delegates("below")], lambda request: results_of(request)[0]], "t1": ["one"]}
+    deep: dict[str, Play] = {"t0": [[delegates("below")], lambda request: results_of(request)[0]], "t1": ["one"]}
     model = Cast({"go": [wide, lambda request: "|".join(results_of(request))], **deep})
     bounds = SubAgents(max_depth=1, max_children=2)
     result = await runner_with(model, sub_agents=bounds).run("go")
@@ -176,7 +176,7 @@ async def test_children_run_in_parallel_within_the_limit() -> None:
 
     def model() -> Cast:
         tasks = [f"t{n}" for n in range(4)]
-        play = {task: [[ToolCall("c", "work", "{}")], "ok"] for task in tasks}
+        play: dict[str, Play] = {task: [[ToolCall("c", "work", "{}")], "ok"] for task in tasks}
         return Cast({"go": [[delegates(task, call_id=task) for task in tasks], "ok"], **play})
 
     await runner_with(model(), work).run("go")
@@ -199,7 +199,10 @@ async def test_the_tree_stays_within_the_limits_of_its_root() -> None:
 async def test_governance_holds_for_sub_agents_and_their_windows_count_together() -> None:
     rules = Governance("allow").set_rate_limit("add", max_calls=1, window_ms=60_000).block_tool("look")
     both = [delegates("one", call_id="a"), delegates("two", call_id="b")]
-    play = [[ToolCall("c", "add", '{"x":1,"y":0}'), ToolCall("d", "look", "{}")], lambda r: " / ".join(results_of(r))]
+    play: Play = [
+        [ToolCall("c", "add", '{"x":1,"y":0}'), ToolCall("d", "look", "{}")],
+        lambda r: " / ".join(results_of(r)),
+    ]
     model = Cast({"go": [both, lambda r: "\n".join(results_of(r))], "one": play, "two": play})
     result = await runner_with(model, add, look, governance=rules).run("go")
     assert sorted(line.split(":")[0] for line in result.text.splitlines()) == ["1 / denied by veto", "rate_limit"]

@@ -25,6 +25,7 @@ from deepstrike import (
 from deepstrike.providers.base import ToolCall
 
 SENT: list[str] = []
+ANN, BOB, CHOICE = "post-2/2", "agent-3/post-2/2", "agent-4/4"
 
 
 @pytest.fixture(autouse=True)
@@ -100,12 +101,12 @@ async def test_the_questions_of_all_sub_agents_are_those_of_their_root() -> None
     log, done = await parked()
     assert (done.status, SENT) == ("suspended", [])
     assert done.pending == (
-        PendingRequest("post-2/2", "approval", "call_0", "send", {"to": "ann"}, reason="it leaves the house"),
-        PendingRequest("agent-3/post-2/2", "approval", "call_0", "send", {"to": "bob"}, reason="it leaves the house"),
-        PendingRequest("agent-4/4", "suspension", "call_0", "choose", {"question": "which?"}, payload="which?"),
+        PendingRequest(ANN, "approval", "call_0", "send", {"to": "ann"}, reason="it leaves the house"),
+        PendingRequest(CHOICE, "suspension", "call_0", "choose", {"question": "which?"}, payload="which?"),
+        PendingRequest(BOB, "approval", "call_0", "send", {"to": "bob"}, reason="it leaves the house"),
     )
     assert await later(log).pending("s") == done.pending
-    assert [each.request_id for each in await later(log).pending("s/3/2")] == ["agent-3/post-2/2"]
+    assert [each.request_id for each in await later(log).pending("s/3/2")] == [BOB]
 
 
 async def test_they_are_shown_wrapped_under_the_ids_that_answer_them() -> None:
@@ -129,31 +130,28 @@ async def test_they_are_shown_wrapped_under_the_ids_that_answer_them() -> None:
 
 
 async def test_answers_reach_sub_agents_in_another_process() -> None:
-    log, done = await parked()
-    answers = dict(zip([each.request_id for each in done.pending or ()], [True, Deny("no"), "left"], strict=True))
-    result = await later(log).resume("s", answers=answers)
+    log, _ = await parked()
+    result = await later(log).resume("s", answers={ANN: True, BOB: Deny("no"), CHOICE: "left"})
     assert (result.status, SENT) == ("completed", ["ann"])
     assert result.text.splitlines() == ["sent to ann", "denied: no", "chose left"]
 
 
 async def test_questions_without_an_answer_stay_open() -> None:
-    log, done = await parked()
-    first, second, third = [each.request_id for each in done.pending or ()]
-    some = await later(log).resume("s", answers={second: Approve({"to": "eve"})})
-    assert (some.status, [each.request_id for each in some.pending], SENT) == ("suspended", [first, third], ["eve"])
+    log, _ = await parked()
+    some = await later(log).resume("s", answers={BOB: Approve({"to": "eve"})})
+    assert (some.status, [each.request_id for each in some.pending], SENT) == ("suspended", [ANN, CHOICE], ["eve"])
     with pytest.raises(ConfigError, match="answered before"):
-        await later(log).resume("s", answers={second: True})
+        await later(log).resume("s", answers={BOB: True})
     model = Cast({"go": [lambda request: "\n".join(results_of(request))], "ann": [last], "choose": [last]})
     runner = runner_with(model, send, choose, log=log, governance=asks())
-    rest = await runner.resume("s", answers={first: True, third: "right"})
+    rest = await runner.resume("s", answers={ANN: True, CHOICE: "right"})
     assert rest.text.splitlines() == ["sent to ann", "sent to eve", "chose right"]
 
 
 async def test_a_wrong_answer_is_refused_and_nothing_is_recorded() -> None:
-    log, done = await parked()
+    log, _ = await parked()
     before = [await log.read(session) for session in ("s", "s/2", "s/3", "s/3/2", "s/4")]
-    first, _, third = [each.request_id for each in done.pending or ()]
-    for wrong in ({first: "yes"}, {third: Deny("no")}, {"nobody-9/1": True}, {"call_0": True}):
+    for wrong in ({ANN: "yes"}, {CHOICE: Deny("no")}, {"nobody-9/1": True}, {"call_0": True}):
         with pytest.raises(ConfigError):
             await later(log).resume("s", answers=wrong)
     assert [await log.read(session) for session in ("s", "s/2", "s/3", "s/3/2", "s/4")] == before
