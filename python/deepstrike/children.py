@@ -55,13 +55,13 @@ class DraftedAgent:
     def child(self, household: Household, call: AgentCall) -> Child:
         """One of them, for this call (host/agents.py)."""
 
-        async def prepare() -> Task:
-            """The log says whether it begins or goes on: nobody but its parent's owner writes to it."""
-            task = await self.draft(call.session_id, call.task)
-            goes_on = await asked(call.session_id, household.log.latest_seq(call.session_id)) >= 0
-            return bounded(task, household, self._narrowed(household, call), goes_on=goes_on, says=self.says)
+        return Conduct(call.session_id, lambda: self.task(household, call))
 
-        return Conduct(call.session_id, prepare)
+    async def task(self, household: Household, call: AgentCall) -> Task:
+        """What it does. The log says whether it begins or goes on: nobody but its parent's owner writes to it."""
+        task = await self.draft(call.session_id, call.task)
+        goes_on = await asked(call.session_id, household.log.latest_seq(call.session_id)) >= 0
+        return bounded(task, household, self._narrowed(household, call), goes_on=goes_on, says=self.says)
 
     def _narrowed(self, household: Household, call: AgentCall) -> AgentCall:
         """The call with the tools that it leaves the sub-agent; None where it leaves it all of its own."""
@@ -111,7 +111,7 @@ def _config(own: Config, household: Household, call: AgentCall, means: Means) ->
         own.agents.delegate,
         max(0, min(own.agents.depth, above.agents.depth - 1)),
         own.agents.children,
-        Parent(above.session, (*household.path, call.name)),
+        Parent(above.session, (*household.path, *call.names)),
     )
     attended = Attended(means.on_permission_request is not None, means.on_tool_suspend is not None)
     limits = within(own.limits, call.grant)

@@ -24,7 +24,7 @@ from deepstrike.kernel import META_TOOLS, encode_input
 from deepstrike.options import RuntimeOptions
 from deepstrike.output.way import way_of
 from deepstrike.providers.base import Provider
-from deepstrike.roles import AgentRunSpec, SubAgents, sub_agents_of
+from deepstrike.roles import AgentRunSpec, SubAgents
 from deepstrike.run import Run, block_on
 from deepstrike.staff import Staff
 from deepstrike.text import well_formed
@@ -65,10 +65,12 @@ class RuntimeRunner:
         self._plane = options.plane()
         self._form = options.form()
         self._recent = Recent()
-        self._sub_agents = sub_agents_of(options.sub_agents)
+        self._sub_agents = options.roster()
         self._active: set[Stoppable] = set()
         self._lock = threading.Lock()
-        self._staff = None if self._sub_agents is None else Staff(self._sub_agents, self._drafts)
+        self._staff = (
+            None if self._sub_agents is None else Staff(self._sub_agents, self._drafts, options.sub_agent_harness)
+        )
         for spec in () if self._sub_agents is None else self._sub_agents.roles:
             derived(options, self._plane, self._log, spec)
 
