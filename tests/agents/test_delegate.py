@@ -78,6 +78,14 @@ async def test_a_role_brings_its_own_prompt_tools_and_limits() -> None:
     assert "adder: adds" in model.asked("go")[0].system_knowledge
 
 
+async def test_a_long_answer_comes_by_reference() -> None:
+    model = Cast({"go": [[delegates("tell")], "ok"], "tell": ["word " * 40_000]})
+    runner = runner_with(model)
+    events = [event async for event in runner.run_streaming("go")]
+    (result,) = [event for event in events if isinstance(event, ToolResultEvent)]
+    assert (result.is_error, "recall(" in result.content, len(result.content) < 60_000) == (False, True, True)
+
+
 async def test_deps_reach_the_tools_of_sub_agents() -> None:
     model = Cast(
         {"go": [[delegates("look")], "ok"], "look": [[ToolCall("c", "look", "{}")], lambda r: results_of(r)[0]]}

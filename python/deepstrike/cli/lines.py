@@ -10,7 +10,7 @@ from deepstrike.cli.safe import one_line, visible
 from deepstrike.secrets.shapes import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deepstrike.stream import (
         DoneEvent,
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 def call_line(event: ToolCallEvent) -> str:
     """`→ add(x=17, y=28)`"""
     return f"→ {one_line(event.name, 80)}({_arguments(event.arguments)})"
+
+
+def agent_line(path: Sequence[str], event: ToolCallEvent) -> str:
+    """`searcher-2 → search(words="whales")`: what a sub-agent asked for."""
+    return f"{one_line('/'.join(path), 120)} {call_line(event)}"
 
 
 def result_line(event: ToolResultEvent) -> str:
@@ -51,7 +56,7 @@ def pending_lines(pending: Iterable[PendingRequest], session_id: str | None, opt
     for request in pending:
         asked = request.reason if request.reason is not None else json.dumps(request.payload, ensure_ascii=False)
         named = f"{one_line(request.name, 80)}({_arguments(request.arguments)})"
-        yield f"? {one_line(request.request_id, 80)}  {request.kind} of {named}: {one_line(asked)}"
+        yield f"? {one_line(request.request_id, 200)}  {request.kind} of {named}: {one_line(asked)}"
     yield masked(answer_line(session_id, options))
 
 

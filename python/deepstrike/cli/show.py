@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 import msgspec
 
 from deepstrike.cli.lines import (
+    agent_line,
     call_line,
     done_line,
     error_line,
@@ -23,6 +24,7 @@ from deepstrike.cli.lines import (
 from deepstrike.cli.safe import one_line, visible
 from deepstrike.clock import current_clock
 from deepstrike.stream import (
+    AgentEvent,
     DoneEvent,
     ErrorEvent,
     NoticeEvent,
@@ -114,6 +116,8 @@ class PlainShow:
                 self._answer.flush()
             case ToolCallEvent():
                 self._line(call_line(event))
+            case AgentEvent(path, ToolCallEvent() as call):
+                self._line(agent_line(path, call))
             case ToolResultEvent():
                 self._line(result_line(event))
             case RetryEvent():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from deepstrike.cli.lines import (
+    agent_line,
     call_line,
     done_line,
     error_line,
@@ -19,6 +20,7 @@ from deepstrike.cli.safe import one_line, visible
 from deepstrike.cli.show import progress_of
 from deepstrike.clock import current_clock
 from deepstrike.stream import (
+    AgentEvent,
     DoneEvent,
     ErrorEvent,
     NoticeEvent,
@@ -70,6 +72,9 @@ class TerminalShow:
             case ToolCallEvent():
                 self._line(call_line(event), "cyan")
                 self._wait(f"running {one_line(event.name, 40)}")
+            case AgentEvent(path, ToolCallEvent() as call):
+                self._line(agent_line(path, call), "cyan")
+                self._wait(f"running {one_line(path[-1], 40)}")
             case ToolResultEvent():
                 self._line(result_line(event), "red" if event.is_error else "green")
                 self._wait("waiting for the model")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ConfigError
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from deepstrike.wire.agents import Parent
 
 
+_CHILD = re.compile(r"/\d+$")
+
+
 def parent_in(records: Iterable[bytes]) -> Parent | None:
     """Whose sub-agent the session of these records is; None for a root, and where there are no records."""
     for line in records:
@@ -28,9 +32,11 @@ def parent_in(records: Iterable[bytes]) -> Parent | None:
 async def require_own(session_id: str, log: SessionLog, parent: Parent | None) -> None:
     """See that a session is that of this sub-agent, of a root with None. Nothing is asked of one without records.
 
-    Only a name with a slash can be a sub-agent's. Raises `ConfigError`.
+    Other names than a sub-agent can have are not looked at. Raises `ConfigError`.
     """
-    if "/" not in session_id or (parent is not None and await asked(session_id, log.latest_seq(session_id)) < 0):
+    if _CHILD.search(session_id) is None or (
+        parent is not None and await asked(session_id, log.latest_seq(session_id)) < 0
+    ):
         return
     records = await asked(session_id, log.read(session_id))
     found = parent_in(records)
