@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from deepstrike.harness.outcome import HarnessOutcome
     from deepstrike.harness.request import Criterion, HarnessRequest
     from deepstrike.harness.verdict import Verdict
+    from deepstrike.knowledge.base import KnowledgeSource
+    from deepstrike.knowledge.folder import FolderKnowledge
+    from deepstrike.memory.base import DreamStore
+    from deepstrike.memory.in_memory import InMemoryDreamStore
+    from deepstrike.memory.sqlite import SqliteDreamStore
+    from deepstrike.memory.working import WorkingMemory
     from deepstrike.options import RuntimeOptions
     from deepstrike.providers.anthropic import AnthropicProvider
     from deepstrike.providers.base import LLMProvider, ModelRequest
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
     from deepstrike.sessions.file import FileSessionLog
     from deepstrike.sessions.memory import InMemorySessionLog
     from deepstrike.sessions.sqlite import SqliteSessionLog
+    from deepstrike.skills.registry import SkillRegistry
     from deepstrike.stream import (
         AgentEvent,
         ContextCompressedEvent,
@@ -90,20 +97,24 @@ _HOMES = {
     "DeepStrikeError": "deepstrike.errors",
     "Deny": "deepstrike.governance.approval",
     "DoneEvent": "deepstrike.stream",
+    "DreamStore": "deepstrike.memory.base",
     "ErrorEvent": "deepstrike.stream",
     "EvalLoopHarness": "deepstrike.harness.loops",
     "FallbackProvider": "deepstrike.providers.fallback",
     "File": "deepstrike.wire.message",
     "FileSessionLog": "deepstrike.sessions.file",
     "FilteredExecutionPlane": "deepstrike.execution.filtered",
+    "FolderKnowledge": "deepstrike.knowledge.folder",
     "GeminiProvider": "deepstrike.providers.gemini",
     "Governance": "deepstrike.governance.policy",
     "HarnessLoop": "deepstrike.harness.loops",
     "HarnessOutcome": "deepstrike.harness.outcome",
     "HarnessRequest": "deepstrike.harness.request",
     "Image": "deepstrike.wire.message",
+    "InMemoryDreamStore": "deepstrike.memory.in_memory",
     "InMemorySessionLog": "deepstrike.sessions.memory",
     "KimiProvider": "deepstrike.providers.kimi",
+    "KnowledgeSource": "deepstrike.knowledge.base",
     "LLMProvider": "deepstrike.providers.base",
     "LocalExecutionPlane": "deepstrike.execution.local",
     "McpExecutionPlane": "deepstrike.execution.mcp.plane",
@@ -134,6 +145,8 @@ _HOMES = {
     "SessionLog": "deepstrike.sessions.base",
     "SignalEvent": "deepstrike.stream",
     "SinglePassHarness": "deepstrike.harness.loops",
+    "SkillRegistry": "deepstrike.skills.registry",
+    "SqliteDreamStore": "deepstrike.memory.sqlite",
     "SqliteSessionLog": "deepstrike.sessions.sqlite",
     "StreamEvent": "deepstrike.stream",
     "SubAgentHarnessConfig": "deepstrike.harness.loops",
@@ -151,6 +164,7 @@ _HOMES = {
     "ToolSuspendEvent": "deepstrike.stream",
     "UsageEvent": "deepstrike.stream",
     "Verdict": "deepstrike.harness.verdict",
+    "WorkingMemory": "deepstrike.memory.working",
     "collect_text": "deepstrike.run",
     "read_file": "deepstrike.tools.files",
     "tool": "deepstrike.tools.decorator",
@@ -170,20 +184,24 @@ __all__ = [
     "DeepStrikeError",
     "Deny",
     "DoneEvent",
+    "DreamStore",
     "ErrorEvent",
     "EvalLoopHarness",
     "FallbackProvider",
     "File",
     "FileSessionLog",
     "FilteredExecutionPlane",
+    "FolderKnowledge",
     "GeminiProvider",
     "Governance",
     "HarnessLoop",
     "HarnessOutcome",
     "HarnessRequest",
     "Image",
+    "InMemoryDreamStore",
     "InMemorySessionLog",
     "KimiProvider",
+    "KnowledgeSource",
     "LLMProvider",
     "LocalExecutionPlane",
     "McpExecutionPlane",
@@ -214,6 +232,8 @@ __all__ = [
     "SessionLog",
     "SignalEvent",
     "SinglePassHarness",
+    "SkillRegistry",
+    "SqliteDreamStore",
     "SqliteSessionLog",
     "StreamEvent",
     "SubAgentHarnessConfig",
@@ -231,6 +251,7 @@ __all__ = [
     "ToolSuspendEvent",
     "UsageEvent",
     "Verdict",
+    "WorkingMemory",
     "__version__",
     "collect_text",
     "read_file",

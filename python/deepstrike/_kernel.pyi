@@ -62,10 +62,11 @@ class Judge:
         """By a policy as JSON. Raises `ValueError` for one that is not valid."""
     def set(self, policy: bytes) -> None:
         """Another policy from here on; the windows of limits that stay go on counting. Raises `ValueError`."""
-    def evaluate(self, name: str, args: str, now: int, *, consume: bool, own: bool = False) -> bytes:
+    def evaluate(self, name: str, args: str, now: int, *, consume: bool, skill: bytes | None = None) -> bytes:
         """What all stages say of a call at `now` (milliseconds since the epoch): JSON with `verdict` and `trail`.
 
-        `consume` counts an allowed call in the rate windows. `own` is for tools that only read what a run itself holds.
+        `consume` counts an allowed call in the rate windows. `skill` is the one that is active, as JSON; a text that is
+        none raises `ValueError`.
         """
 
 @final
@@ -84,6 +85,14 @@ class Kernel:
         The rate windows of `judge` hear of the calls that were allowed. Raises `Corrupt` or `Newer`. Never tokenizes;
         some microseconds a record.
         """
+    @staticmethod
+    def active_skills(records: Sequence[bytes]) -> bytes:
+        """Which skill a log makes active: a JSON array of `[seq, skill or null]`, one for each change behind a record.
+
+        Raises `Corrupt` or `Newer`.
+        """
+    def offers(self, name: str) -> bool:
+        """Whether the current goal offers the meta-tool of this name; false before the first goal."""
     def accept(self, input: bytes, now: int, judge: Judge | None = None) -> list[bytes]:  # noqa: A002 (the kernel's word)
         """Takes one input (JSON) at `now` (milliseconds since the epoch) and returns the records it made (JSON each).
 

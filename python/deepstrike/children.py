@@ -13,6 +13,7 @@ from deepstrike.execution.filtered import FilteredExecutionPlane
 from deepstrike.execution.unknown import unknown_tool
 from deepstrike.host.folding import asked
 from deepstrike.host.recent import Recent
+from deepstrike.kernel import glob
 from deepstrike.wire.agents import Agents, Parent
 from deepstrike.wire.input import Resume
 from deepstrike.wire.policy import Attended
@@ -67,7 +68,8 @@ class DraftedAgent:
         """The call with the tools that it leaves the sub-agent; None where it leaves it all of its own."""
         if not self.inherits:
             return call
-        there = tuple(tool.name for tool in household.config.tools)
+        only, names = call.grant.only, (tool.name for tool in household.config.tools)
+        there = tuple(name for name in names if not only or any(glob(pattern, name) for pattern in only))
         return replace(call, tools=there if call.tools is None else tuple(filter(there.__contains__, call.tools)))
 
 

@@ -15,6 +15,7 @@ from deepstrike.host.lineage import require_own
 from deepstrike.host.meta import MetaPlane
 from deepstrike.host.outcome import result_of
 from deepstrike.host.oversight import Oversight
+from deepstrike.host.remember import remember
 from deepstrike.host.requests import open_requests, requests_of, resolve
 from deepstrike.host.session import HostFailed, JournalFailed, Session
 from deepstrike.output.shape import Misfit
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from deepstrike.governance.policy import Governance
     from deepstrike.host.agents import Child
     from deepstrike.host.crew import Means
+    from deepstrike.host.library import Library
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.recent import Recent
     from deepstrike.host.requests import Given
@@ -56,6 +58,7 @@ class Task:
     log: SessionLog
     recent: Recent
     means: Means
+    library: Library
     governance: Governance | None = None
     form: Form | None = None
     perform: Callable[[Child, Outbox], Awaitable[RunResult]] | None = None
@@ -84,7 +87,8 @@ class Conduct:
     async def perform(self, outbox: Outbox) -> RunResult:
         """Pursue the goal; the result is also kept in `result`, even when this is cancelled on the way.
 
-        Raises what opening planes and the session raises. The session is given back before the `DoneEvent` goes out.
+        Raises what opening planes and the session raises. The session is remembered and given back before the
+        `DoneEvent` goes out.
         """
         clock = current_clock()
         task = self._task = await self._prepare()
@@ -102,12 +106,16 @@ class Conduct:
             self.result = None if outcome is None else self._result(outcome)
             raise
         finally:
-            await session.close()
+            try:
+                await self._remember(session)
+            finally:
+                await session.close()
         outbox.put(_done(self.result))
         return self.result
 
     async def _outcome(self, session: Session, outbox: Outbox, clock: Clock) -> Outcome:
         task = self._task
+        means = _means(task, session)
         answers: list[Answer] = []
         if isinstance(task.first, Resume):
             if session.kernel.phase == "idle":
@@ -116,7 +124,7 @@ class Conduct:
             standing = session.kernel.outcome()
             if standing is not None and not answers and _stays(standing, task.first):
                 return standing
-        self._drive = drive = Drive(session, _means(task, session), outbox, clock)
+        self._drive = drive = Drive(session, means, outbox, clock)
         if self._interrupted is not None:
             drive.interrupt(self._interrupted)
         return await drive.run(session.oversight.first(task.first), *answers)
@@ -135,6 +143,13 @@ class Conduct:
         asked = (ask for ask in owed if isinstance(ask, AskUser) and ask.kind == "agent" and ask.id not in answered)
         heard = [Answer(ask.id, Value("{}")) for ask in asked if _is_attended(ask, attended)]
         return [*answers, *heard]
+
+    async def _remember(self, session: Session) -> None:
+        """Keep what was pursued here and has ended; a goal that waits is kept when it goes on and ends."""
+        if session.path:
+            return  # what a sub-agent was told is not the user's word
+        if self._drive is not None and self.result is not None and self.result.status != "suspended":
+            await remember(session, self._task.library, self.result.status)
 
     def _lost(self, session: Session, error: DeepStrikeError) -> RunResult:
         """The log is behind the kernel: the counters are the kernel's, the status is the failure's."""
@@ -165,7 +180,7 @@ def _means(task: Task, session: Session) -> Means:
     means = task.means
     perform = task.perform or _perform
     household = Household(task.first.config, task.log, task.governance, means, perform)
-    return replace(means, plane=MetaPlane(means.plane, session, means.delegates), household=household)
+    return replace(means, plane=MetaPlane(means.plane, session, task.library, means.delegates), household=household)
 
 
 async def _perform(child: Child, outbox: Outbox) -> RunResult:

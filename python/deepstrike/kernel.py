@@ -12,6 +12,7 @@ from deepstrike._version import __version__
 from deepstrike.records import decode_record
 from deepstrike.wire.effect import Effect, Outcome
 from deepstrike.wire.message import Block, ToolSpec, UserBlock
+from deepstrike.wire.policy import Skill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,6 +96,7 @@ encode_input = msgspec.json.Encoder().encode
 _effects = msgspec.json.Decoder(list[Effect]).decode
 _blocks = msgspec.json.Decoder(list[Block]).decode
 _task = msgspec.json.Decoder(UserBlock).decode
+_changes = msgspec.json.Decoder(list[tuple[int, Skill | None]]).decode
 _outcome = msgspec.json.Decoder(Outcome).decode
 
 
@@ -132,6 +134,15 @@ class Kernel:
         kernel = cls.__new__(cls)
         kernel._native = _kernel.Kernel.replay(records, judge)
         return kernel
+
+    @staticmethod
+    def active_skills(records: Sequence[bytes]) -> list[tuple[int, Skill | None]]:
+        """Which skill `records` make active, or none, behind which of them. Raises `Corrupt` or `Newer`."""
+        return _changes(_kernel.Kernel.active_skills(records))
+
+    def offers(self, name: str) -> bool:
+        """Whether the current goal offers the meta-tool of this name; false before the first goal."""
+        return self._native.offers(name)
 
     def accept(self, input: Input, now: int, judge: Judge | None = None) -> list[bytes]:  # noqa: A002 (the kernel's word)
         """Takes `input` at `now` (milliseconds since the epoch); the records it made, as the log keeps them.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.local import LocalExecutionPlane
+from deepstrike.host.library import Library
 from deepstrike.output.way import MODES
 from deepstrike.providers.base import ModelInfo, Provider
 from deepstrike.roles import sub_agents_of
@@ -19,11 +21,15 @@ if TYPE_CHECKING:
 
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.governance.policy import Governance
+    from deepstrike.knowledge.base import KnowledgeSource
+    from deepstrike.knowledge.once import Once
+    from deepstrike.memory.base import DreamStore
     from deepstrike.output.form import Form
     from deepstrike.output.way import OutputMode
     from deepstrike.providers.base import LLMProvider
     from deepstrike.roles import AgentRunSpec, SubAgents
     from deepstrike.sessions.base import SessionLog
+    from deepstrike.skills.registry import SkillRegistry
     from deepstrike.stream import PermissionRequestEvent, ToolSuspendEvent
     from deepstrike.tries import TriesHarness
 
@@ -38,6 +44,7 @@ class _Durable(Protocol):
 
 _UNKNOWN_MODEL = ModelInfo(id="")
 _MICRO = 1_000_000
+_OF_A_STORE = ("load_sessions", "load_memories", "commit", "search", "save_session")
 
 
 @dataclass(kw_only=True)
@@ -56,7 +63,12 @@ class RuntimeOptions:
     extensions: sampling and provider fields. One that the provider does not know raises, one that the model refuses is
         dropped with a warning. `max_output_tokens` is the output limit.
     system_prompt, initial_memory: slots 1 and 2 of the context.
-    agent_id: a name for this agent, seen by tools as `ToolContext.agent_id`.
+    agent_id: a name for this agent, seen by tools as `ToolContext.agent_id`; whose memory it is in `dream_store`.
+    skill_dir: a folder of skills (docs/skills.md), read anew for each run. A line for each stands in slot 2, behind
+        `initial_memory`, in at most a twentieth of the window; the model loads one by the meta-tool `skill`.
+    knowledge_source: what the model looks things up in by the meta-tool `knowledge`; prepared before its first query.
+    dream_store: what is remembered over sessions; the model searches it by the meta-tool `memory`. Each run that ends
+        is saved in it under its session's id. Needs `agent_id`.
     max_parallel_tools: how many tools of one run may run at once.
     state_placement: where changes of the task state reach the model: "frozen" puts them behind the history, so that the
         prompt only grows and the provider's cache holds; "live" rewrites `turns[0]`, the literal layout.
@@ -107,6 +119,9 @@ class RuntimeOptions:
     durability: Literal["os", "disk"] | None = None
     sub_agents: bool | Sequence[AgentRunSpec] | SubAgents | None = None
     sub_agent_harness: TriesHarness | None = None
+    skill_dir: str | os.PathLike[str] | None = None
+    knowledge_source: KnowledgeSource | None = None
+    dream_store: DreamStore | None = None
 
     def __post_init__(self) -> None:
         _require_methods("provider", self.provider, "stream")
@@ -121,6 +136,7 @@ class RuntimeOptions:
         _require_texts("initial_memory", self.initial_memory)
         if self.agent_id is not None:
             _require_text("agent_id", self.agent_id)
+        self._require_sources()
         _require_callback("on_tool_suspend", self.on_tool_suspend, "ToolSuspendEvent")
         _require_callback("on_permission_request", self.on_permission_request, "PermissionRequestEvent")
         if self.governance is not None:
@@ -133,6 +149,16 @@ class RuntimeOptions:
             self.sub_agent_harness.require_payable(self.max_cost_usd)
         self.form()
         self.limits(self.admit({}))
+
+    def _require_sources(self) -> None:
+        if self.skill_dir is not None and not isinstance(self.skill_dir, str | os.PathLike):
+            raise ConfigError(f'skill_dir must be the path of a folder, as in "./skills", not {self.skill_dir!r}')
+        if self.knowledge_source is not None:
+            _require_methods("knowledge_source", self.knowledge_source, "init", "retrieve")
+        if self.dream_store is not None:
+            _require_methods("dream_store", self.dream_store, *_OF_A_STORE)
+            if not self.agent_id:
+                raise ConfigError('dream_store needs agent_id, which says whose memory it is: give agent_id="my-agent"')
 
     def _require_limits(self) -> None:
         for name, value in (("max_turns", self.max_turns), ("max_parallel_tools", self.max_parallel_tools)):
@@ -156,6 +182,15 @@ class RuntimeOptions:
     def plane(self) -> ExecutionPlane:
         """The execution plane, an empty local one where none was given."""
         return LocalExecutionPlane() if self.execution_plane is None else self.execution_plane
+
+    def library(self) -> Library:
+        """What runs can read beside their tools."""
+        return Library(
+            None if self.skill_dir is None else _registry(self.skill_dir),
+            None if self.knowledge_source is None else _once(self.knowledge_source),
+            self.dream_store,
+            self.agent_id or "",
+        )
 
     def form(self) -> Form | None:
         """The form that answers must have, None where any text will do."""
@@ -211,6 +246,18 @@ class RuntimeOptions:
             max_cost=_micro_dollars(self.max_cost_usd, info),
             timeout_ms=self.timeout_ms,
         )
+
+
+def _registry(skill_dir: str | os.PathLike[str]) -> SkillRegistry:
+    from deepstrike.skills.registry import SkillRegistry
+
+    return SkillRegistry(skill_dir)
+
+
+def _once(source: KnowledgeSource) -> Once:
+    from deepstrike.knowledge.once import Once
+
+    return Once(source)
 
 
 def _require_fields(extensions: object) -> None:

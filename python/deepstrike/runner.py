@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from deepstrike.children import Draft
     from deepstrike.execution.base import ExecutionPlane
     from deepstrike.host.agents import Child
+    from deepstrike.host.library import Library
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.requests import Given
     from deepstrike.host.view import ContextView
@@ -64,6 +65,7 @@ class RuntimeRunner:
         self._log = options.log()
         self._plane = options.plane()
         self._form = options.form()
+        self._library = options.library()
         self._recent = Recent()
         self._sub_agents = options.roster()
         self._active: set[Stoppable] = set()
@@ -138,18 +140,14 @@ class RuntimeRunner:
         answers, extensions = _answers(attempt.answers), self._options.admit(attempt.extensions)
 
         async def prepare() -> Task:
-            await open_plane(self._plane)
-            if await asked(session, self._log.latest_seq(session)) < 0:
-                return self._task(
-                    session,
-                    lambda config: Start(parts, attempt.left.over(config), wanted, said),
-                    {},
-                    extensions,
-                    attempt.deps,
-                )
-            return self._task(
-                session, lambda config: Resume(attempt.left.over(config)), answers, extensions, attempt.deps
-            )
+            library = await self._opened()
+            begins = await asked(session, self._log.latest_seq(session)) < 0
+
+            def first(config: Config) -> Start | Resume:
+                left = attempt.left.over(config)
+                return Start(parts, left, wanted, said) if begins else Resume(left)
+
+            return self._task(session, first, {} if begins else answers, extensions, attempt.deps, library)
 
         return Run(lambda: Conduct(session, prepare), self._perform)
 
@@ -227,8 +225,8 @@ class RuntimeRunner:
 
     async def draft(self, session_id: str, goal: str) -> Task:
         """What this runner would do with `goal`; a sub-agent is made of it (children.py)."""
-        await open_plane(self._plane)
-        return self._task(session_id, lambda config: Start(_parts(goal), config, ()), {}, self._options.admit({}), None)
+        library, extensions = await self._opened(), self._options.admit({})
+        return self._task(session_id, lambda config: Start(_parts(goal), config, ()), {}, extensions, None, library)
 
     async def pending(self, session_id: str) -> tuple[PendingRequest, ...]:
         """The open requests of a session, the oldest first, read from its log; also of one that is live elsewhere.
@@ -299,20 +297,25 @@ class RuntimeRunner:
         """The run that begins with `first` of its configuration. What is wrong is told here, if it is known already."""
         admitted = self._options.admit({} if extensions is None else extensions)
 
-        def make() -> Task:
+        def make(library: Library) -> Task:
             for spec in () if self._sub_agents is None else self._sub_agents.roles:
                 self._require_tools(spec)
-            return self._task(session, first, answers, admitted, deps)
+            return self._task(session, first, answers, admitted, deps, library)
 
-        made = None if isinstance(self._plane, Opening) else make()
+        waits = isinstance(self._plane, Opening) or self._library.skills is not None
+        made = None if waits else make(self._library)
 
         async def prepare() -> Task:
             if made is not None:
                 return made
-            await open_plane(self._plane)
-            return make()
+            return make(await self._opened())
 
         return Run(lambda: Conduct(session, prepare), self._perform)
+
+    async def _opened(self) -> Library:
+        """What there is beside the tools, once the plane is open."""
+        await open_plane(self._plane)
+        return await self._library.opened()
 
     def _task(
         self,
@@ -321,13 +324,15 @@ class RuntimeRunner:
         answers: Mapping[str, Given],
         extensions: Mapping[str, object],
         deps: object,
+        library: Library,
     ) -> Task:
         way = self._way()
-        begun = first(self._config(session, extensions, way))
+        begun = first(self._config(session, extensions, way, library))
         _require_crossable(begun)
         means = self._means(extensions, deps, way)
         governance, form = self._options.governance, self._form
-        return Task(session, begun, answers, self._log, self._recent, means, governance, form, self._perform)
+        log, recent = self._log, self._recent
+        return Task(session, begun, answers, log, recent, means, library, governance, form, self._perform)
 
     def _way(self) -> Way | None:
         if self._form is None:
@@ -351,18 +356,21 @@ class RuntimeRunner:
             self._staff,
         )
 
-    def _config(self, session: str, extensions: Mapping[str, object], way: Way | None) -> Config:
+    def _config(self, session: str, extensions: Mapping[str, object], way: Way | None, library: Library) -> Config:
         system, tools = self._options.system_prompt, _tools(self._plane)
+        limits = self._options.limits(extensions)
+        sources = library.sources([spec.name for spec in tools])
+        roles = catalogue(self._sub_agents)
+        preload = (*self._options.initial_memory, *library.catalogue(limits.window), *roles)
         if way is not None:
             system, tools = way.system(system), (*tools, *way.tools)
-        preload = (*self._options.initial_memory, *catalogue(self._sub_agents))
         return Config(
             session=well_formed(session),
             system=well_formed(system),
             preload=tuple(map(well_formed, preload)),
             tools=tools,
             policy=self._options.policy(),
-            limits=self._options.limits(extensions),
+            limits=limits,
             model=self._options.model(),
             placement=self._options.state_placement,
             attended=Attended(
@@ -370,6 +378,7 @@ class RuntimeRunner:
                 suspensions=self._options.on_tool_suspend is not None,
             ),
             agents=_agents(self._sub_agents, tools),
+            sources=sources,
         )
 
 

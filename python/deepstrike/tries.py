@@ -97,7 +97,7 @@ class Tries:
         async def prepare() -> Task:
             left, cost = attempt.left, attempt.left.cost_usd
             micro = None if cost is None else int(cost * _MICRO)
-            grant = Grant(await self._turns_left(number), left.tokens, micro, left.time_ms)
+            grant = Grant(await self._turns_left(number), left.tokens, micro, left.time_ms, self._call.grant.only)
             names = (*self._call.names, str(number))
             call = replace(self._call, session_id=attempt.session_id, names=names, grant=grant)
             task = await self._kind.task(self._household, call)

@@ -20,6 +20,9 @@ NAMES = {
     "tools": "LocalExecutionPlane Suspend ToolContext read_file tool",
     "planes": "CompositePlane FilteredExecutionPlane McpExecutionPlane SandboxExecutionPlane",
     "governance": "Approve Deny Governance PermissionManager PermissionMode",
+    "sources": (
+        "DreamStore FolderKnowledge InMemoryDreamStore KnowledgeSource SkillRegistry SqliteDreamStore WorkingMemory"
+    ),
     "sessions": "FileSessionLog InMemorySessionLog SessionLog SqliteSessionLog",
     "harness": (
         "Criterion EvalLoopHarness HarnessLoop HarnessOutcome HarnessRequest QualityGate SinglePassHarness "

@@ -8,6 +8,7 @@ use crate::context::render::user_block;
 use crate::context::slots::{Slots, slots};
 use crate::context::weigh::{Scale, Tokens};
 use crate::governance::{NoSchemas, STAGES, Schemas, Stage, Windows};
+use crate::meta;
 use crate::run::decide::decide;
 use crate::run::evolve::{evolve, step_over};
 use crate::run::follow::{Desk, follow, windows_name};
@@ -16,6 +17,7 @@ use crate::run::{limits, outcome, pending};
 use crate::wire::effect::{Effect, Outcome};
 use crate::wire::event::{Event, Judged, Verdict};
 use crate::wire::input::Input;
+use crate::wire::policy::Skill;
 use crate::wire::record::{Envelope, Record};
 use crate::wire::strict;
 use crate::{Corrupt, Millis, Rejected, Seq};
@@ -64,6 +66,28 @@ impl Kernel {
             kernel.fold(line, windows)?;
         }
         Ok(kernel)
+    }
+
+    /// Which skill a log makes active, or none, behind which of its records: one entry for each change.
+    ///
+    /// # Errors
+    /// As `replay`.
+    pub fn active_skills<'a>(
+        tokens: Box<dyn Tokens + Send>,
+        records: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Vec<(Seq, Option<Skill>)>, Corrupt> {
+        let (mut kernel, mut changes) = (Self::new(tokens), Vec::new());
+        let mut before = None;
+        for line in records {
+            let seq = kernel.next_seq();
+            kernel.fold(line, &mut Windows::default())?;
+            let active = kernel.state.run.as_ref().and_then(|run| run.skill.as_ref());
+            if active != before.as_ref() {
+                before = active.cloned();
+                changes.push((seq, before.clone()));
+            }
+        }
+        Ok(changes)
     }
 
     /// The same kernel with a schema check for constraints.
@@ -168,6 +192,12 @@ impl Kernel {
     #[must_use]
     pub fn next_seq(&self) -> Seq {
         self.state.next
+    }
+
+    /// Whether the current goal offers the meta-tool of this name.
+    #[must_use]
+    pub fn offers(&self, name: &str) -> bool {
+        self.state.run.as_ref().is_some_and(|run| meta::offers(&run.config, name))
     }
 
     /// Number of the epoch; 0 before the first goal.

@@ -5,8 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use deepstrike_kernel::Millis;
 use deepstrike_kernel::governance::{Call, Name, STAGES, View, Windows, fits, judge, permit as decide};
+use deepstrike_kernel::meta::is_own;
 use deepstrike_kernel::wire::event::{Trail, Verdict};
-use deepstrike_kernel::wire::policy::{Permissions, Policy};
+use deepstrike_kernel::wire::policy::{Permissions, Policy, Skill};
 use deepstrike_kernel::wire::strict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -55,7 +56,7 @@ impl Judge {
     }
 
     /// The verdict on a call, and its trail.
-    #[pyo3(signature = (name, args, now, *, consume, own = false))]
+    #[pyo3(signature = (name, args, now, *, consume, skill = None))]
     fn evaluate(
         &self,
         py: Python<'_>,
@@ -63,9 +64,10 @@ impl Judge {
         args: &str,
         now: i64,
         consume: bool,
-        own: bool,
+        skill: Option<&[u8]>,
     ) -> PyResult<Vec<u8>> {
-        sized(py, args.len(), || self.lent(|seat| seat.evaluate(name, args, now, consume, own)))
+        let skill: Option<Skill> = skill.map(strict::from_slice).transpose().map_err(invalid)?;
+        sized(py, args.len(), || self.lent(|seat| seat.evaluate(name, args, now, consume, skill.as_ref())))
     }
 }
 
@@ -82,12 +84,12 @@ impl Judge {
 }
 
 impl Seat {
-    fn evaluate(&mut self, name: &str, args: &str, now: i64, consume: bool, own: bool) -> Vec<u8> {
+    fn evaluate(&mut self, name: &str, args: &str, now: i64, consume: bool, skill: Option<&Skill>) -> Vec<u8> {
         self.asked = self.asked.saturating_add(1);
-        let view = View { policy: &self.policy, turns: 0, schemas: &Compiled };
+        let view = View { policy: &self.policy, skill, turns: 0, schemas: &Compiled };
         // No session has a reply of this number: each question outside a run is a call of its own.
         let at = Name { session: 0, reply: u64::MAX, index: self.asked };
-        let call = Call { at, id: "", name, args, approved: false, own };
+        let call = Call { at, id: "", name, args, approved: false, own: is_own(name) };
         let (verdict, trail) = judge(STAGES, &view, &call, &mut self.windows, Millis(now));
         if consume {
             self.windows.keep();

@@ -44,6 +44,19 @@ impl Kernel {
         machine.map(Self::around).map_err(|damage| unfolded(&damage))
     }
 
+    /// Which skill these records make active, or none, behind which of them: a JSON array of pairs.
+    #[staticmethod]
+    fn active_skills(py: Python<'_>, records: Vec<PyBackedBytes>) -> PyResult<Vec<u8>> {
+        let lines = records.iter().map(|record| &**record);
+        let changes = apart(py, || Machine::active_skills(Box::new(Embedded), lines))?;
+        changes.map(|changes| json(&changes)).map_err(|damage| unfolded(&damage))
+    }
+
+    /// Whether the current goal offers the meta-tool of this name.
+    fn offers(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        self.read(py, |machine| machine.offers(name))
+    }
+
     /// Takes an input; the records it made.
     #[pyo3(signature = (input, now, judge = None))]
     fn accept(&self, py: Python<'_>, input: &[u8], now: i64, judge: Option<&Judge>) -> PyResult<Vec<Vec<u8>>> {

@@ -157,6 +157,7 @@ def runner_of(
         execution_plane=plane,
         system_prompt=setup.system,
         max_turns=setup.max_turns,
+        skill_dir=setup.skills,
         timeout_ms=None if setup.timeout is None else max(1, round(setup.timeout * 1000)),
         sub_agents=delegates,
     )

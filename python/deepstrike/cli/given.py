@@ -54,6 +54,7 @@ class Setup:
     model: str | None
     base_url: str | None
     tools: tuple[str, ...]
+    skills: str | None
     system: str
     max_turns: int
     timeout: float | None
@@ -80,6 +81,12 @@ _SETUP = (
     click.option("--model", metavar="VENDOR:NAME", help="The model, as in openai:gpt-5-mini, or demo."),
     click.option("--base-url", metavar="URL", help="Any OpenAI-compatible address."),
     click.option("--tools", multiple=True, metavar="MODULE:NAME", help="A tool or function; may be repeated."),
+    click.option(
+        "--skills",
+        type=click.Path(exists=True, file_okay=False),
+        metavar="DIR",
+        help="A folder of skills, which the model can load.",
+    ),
     click.option("--system", type=Words(), default="", metavar="TEXT", help="The system prompt."),
     click.option(
         "--max-turns",
@@ -101,13 +108,14 @@ def setup(command: Callable[..., None]) -> Callable[..., None]:
         model: str | None,
         base_url: str | None,
         tools: tuple[str, ...],
+        skills: str | None,
         system: str,
         max_turns: int,
         timeout: float | None,
         log_path: str | None,
         **rest: object,
     ) -> None:
-        command(Setup(model, base_url, tools, system, max_turns, timeout, log_path), **rest)
+        command(Setup(model, base_url, tools, skills, system, max_turns, timeout, log_path), **rest)
 
     decorated: Callable[..., None] = collected
     for option in reversed(_SETUP):

@@ -40,6 +40,8 @@ def _words(setup: Setup) -> Iterator[str]:
         yield from ("--log", setup.log_path)
     for name in setup.tools:
         yield from ("--tools", name)
+    if setup.skills is not None:
+        yield from ("--skills", setup.skills)
     if setup.model is not None:
         yield from ("--model", setup.model)
     if setup.base_url is not None:

@@ -15,6 +15,7 @@ from deepstrike.cli.telling import json_line
 from deepstrike.errors import ConfigError, SessionError
 from deepstrike.governance.backtest import backtest
 from deepstrike.governance.policy import Governance
+from deepstrike.kernel import Corrupt, Newer
 from deepstrike.secrets.shapes import masked
 from deepstrike.sessions.places import default_path
 
@@ -60,7 +61,7 @@ def backtest_policy(path: str, log_path: str | None, *, as_json: bool) -> int:
         raise ConfigError(f"there are no sessions at {str(place)!r}: --sessions names a folder or a SQLite file")
     try:
         found = backtest(governance, with_log(log_path, _all_records))
-    except (SessionError, OSError, msgspec.MsgspecError) as error:
+    except (SessionError, OSError, msgspec.MsgspecError, Corrupt, Newer) as error:
         raise ConfigError(f"the sessions at {str(place)!r} cannot be read: {error}") from error
     _write([json_line(asdict(found))] if as_json else _told(found))
     return CHANGES if found.changes else 0

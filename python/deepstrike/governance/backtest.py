@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from deepstrike.governance.verdict import GovernanceVerdict, Kind, read_verdict
-from deepstrike.kernel import Judge, decode_record, glob
+from deepstrike.kernel import Judge, Kernel, decode_record, glob
 from deepstrike.wire.event import Allow, Ask, Judged, Replied
 from deepstrike.wire.message import Ok, RecordedCall
+from deepstrike.wire.policy import Skill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from deepstrike.governance.policy import Governance
     from deepstrike.wire.event import CallRef, Verdict
@@ -27,12 +28,17 @@ if TYPE_CHECKING:
 ChangeKind: TypeAlias = Literal["newly_blocked", "newly_allowed", "newly_asked"]
 _BLOCKED = ("deny", "rate_limited")
 _TOLD = (b'"type":"judged"', b'"type":"replied"')
+_SKILLS = b'"sources":{"skills":['
+_NO_SKILL = Skill("")
 _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
-    """A call as it was judged then: `seq` is the record of its first judgement, `at` its time in milliseconds."""
+    """A call as it was judged then: `seq` is the record of its first judgement, `at` its time in milliseconds.
+
+    `skill` was active then and let `allowed_tools` pass; a skill goes on narrowing under another policy.
+    """
 
     session_id: str
     seq: int
@@ -40,6 +46,8 @@ class JudgedCall:
     tool: str
     arguments: str
     was: Kind
+    skill: str = ""
+    allowed_tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,8 @@ def backtest(governance: Governance, sessions: Mapping[str, Iterable[bytes]]) ->
     calls = [call for name, records in sessions.items() for call in judged_calls(name, records)]
     found: dict[tuple[ChangeKind, str, str], list[tuple[JudgedCall, GovernanceVerdict]]] = {}
     for call in sorted(calls, key=attrgetter("at", "session_id", "seq")):
-        now = read_verdict(judge.evaluate(call.tool, call.arguments, call.at, consume=True))
+        skill = _encode(Skill(call.skill, call.allowed_tools))
+        now = read_verdict(judge.evaluate(call.tool, call.arguments, call.at, consume=True, skill=skill))
         kind = _change(call.was, now.kind)
         if kind is not None:
             found.setdefault((kind, now.stage, now.rule), []).append((call, now))
@@ -80,7 +89,12 @@ def backtest(governance: Governance, sessions: Mapping[str, Iterable[bytes]]) ->
 
 
 def judged_calls(session_id: str, records: Iterable[bytes]) -> list[JudgedCall]:
-    """The calls of a session that governance has judged, each once, by the arguments of its first judgement."""
+    """The calls of a session that governance has judged, each once, by the arguments of its first judgement.
+
+    Raises what reading a record raises; `Corrupt` or `Newer` for a log with skills that does not fold.
+    """
+    records = list(records)
+    active = _Active(records)
     named: dict[tuple[int, int], RecordedCall] = {}
     judged: dict[tuple[int, int], JudgedCall] = {}
     for line in records:
@@ -92,11 +106,31 @@ def judged_calls(session_id: str, records: Iterable[bytes]) -> list[JudgedCall]:
             calls = (part for part in event.parts if isinstance(part, RecordedCall))
             named.update(((record.seq, index), call) for index, call in enumerate(calls))
         elif isinstance(event, Judged) and (name := _name(event.call)) in named and name not in judged:
-            call = named[name]
+            call, skill = named[name], active.before(record.seq)
             judged[name] = JudgedCall(
-                session_id, record.seq, record.at, call.name, _arguments(call), _was(event.verdict)
+                session_id,
+                record.seq,
+                record.at,
+                call.name,
+                _arguments(call),
+                _was(event.verdict),
+                skill.name,
+                skill.allowed_tools,
             )
     return list(judged.values())
+
+
+class _Active:
+    """The skills of a log; most have none, and are not folded."""
+
+    def __init__(self, records: Sequence[bytes]) -> None:
+        has_skills = any(_SKILLS in line for line in records)
+        self._changes = Kernel.active_skills(records) if has_skills else []
+
+    def before(self, seq: int) -> Skill:
+        """The skill that was active before a record; one without name and tools where there was none."""
+        found = next((skill for at, skill in reversed(self._changes) if at < seq), None)
+        return found or _NO_SKILL
 
 
 def _name(call: CallRef) -> tuple[int, int]:

@@ -15,12 +15,33 @@ if TYPE_CHECKING:
 
     from deepstrike.execution.base import ExecutionPlane, Invocation
     from deepstrike.host.agents import Delegates
+    from deepstrike.host.library import Library
     from deepstrike.host.session import Session
     from deepstrike.wire.message import ToolResult, ToolSpec, Validated
 
-    Answer = Callable[[Session, str], Awaitable[ToolResult]]
+    Answer = Callable[[Session, Library, Invocation], Awaitable[ToolResult]]
 
-_HOSTED: Mapping[str, Answer] = {"recall": recall}
+
+# What brings in YAML and SQLite is imported when it is first called.
+async def _knowledge(session: Session, library: Library, invocation: Invocation) -> ToolResult:
+    from deepstrike.host.look_up import knowledge
+
+    return await knowledge(session, library, invocation)
+
+
+async def _memory(session: Session, library: Library, invocation: Invocation) -> ToolResult:
+    from deepstrike.host.look_up import memory
+
+    return await memory(session, library, invocation)
+
+
+async def _skill(session: Session, library: Library, invocation: Invocation) -> ToolResult:
+    from deepstrike.host.skill import skill
+
+    return await skill(session, library, invocation)
+
+
+_HOSTED: Mapping[str, Answer] = {"knowledge": _knowledge, "memory": _memory, "recall": recall, "skill": _skill}
 """The meta-tools that the host answers; the kernel answers the others itself."""
 
 _ARGUMENTS = {
@@ -30,13 +51,16 @@ _ARGUMENTS = {
 
 
 class MetaPlane:
-    """A plane behind the meta-tools of one session. They are there where the plane has tools (kernel: `meta`)."""
+    """A plane behind the meta-tools of one session. Which of them are there is the kernel's to say (`meta`)."""
 
-    __slots__ = ("_delegates", "_plane", "_session")
+    __slots__ = ("_delegates", "_library", "_plane", "_session")
 
-    def __init__(self, plane: ExecutionPlane, session: Session, delegates: Delegates | None = None) -> None:
+    def __init__(
+        self, plane: ExecutionPlane, session: Session, library: Library, delegates: Delegates | None = None
+    ) -> None:
         self._plane = plane
         self._session = session
+        self._library = library
         self._delegates = delegates
 
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -47,7 +71,7 @@ class MetaPlane:
         """Check a call's arguments; never raises (execution/base.py)."""
         if name == DELEGATE and self._delegates is not None:
             return checked(_ARGUMENTS[name].check(args_text), args_text, self._delegates, self._plane)
-        if name in _ARGUMENTS and name != DELEGATE and self._session.offers_tools:
+        if name in _ARGUMENTS and self._session.kernel.offers(name):
             return _ARGUMENTS[name].check(args_text)
         return self._plane.validate(name, args_text)
 
@@ -57,5 +81,5 @@ class MetaPlane:
             return await delegate(self._delegates, invocation)
         answer = _HOSTED.get(invocation.name)
         if answer is not None:
-            return await answer(self._session, invocation.args_text)
+            return await answer(self._session, self._library, invocation)
         return await self._plane.execute(invocation)

@@ -16,6 +16,8 @@ from deepstrike.wire.message import Text, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deepstrike.execution.base import Invocation
+    from deepstrike.host.library import Library
     from deepstrike.host.session import Session
 
 # Characters of one part, where the share of the window allows them.
@@ -27,13 +29,13 @@ class _NotThere(ValueError):
     """The reference names nothing of this session; the message is for the model."""
 
 
-async def recall(session: Session, args_text: str) -> ToolResult:
+async def recall(session: Session, _: Library, invocation: Invocation) -> ToolResult:
     """The part of what `ref` names that begins at `offset`, in characters, never more than a result's share.
 
     A ref is the seq of a record (`"12"`), a span of them (`"3-88"`), or the name of a blob that a record of this
     session names. Whatever is wrong with it is an error result. Raises nothing but `CancelledError`.
     """
-    wanted = json.loads(args_text)
+    wanted = json.loads(invocation.args_text)
     ref, offset = wanted["ref"].strip(), wanted.get("offset", 0)
     try:
         text = await _whole(session, ref)

@@ -17,6 +17,9 @@ LOG_SECONDS = 60.0
 # How long it may take once somebody wants to leave.
 LEAVE_SECONDS = 5.0
 
+# How long others' work may take to heed a cancellation.
+_HEED_SECONDS = 0.5
+
 # Work that was given up while it went on: held so that it is not collected while it runs.
 _given_up: set[asyncio.Task[object]] = set()
 
@@ -73,6 +76,26 @@ async def within(limit: float, work: Awaitable[T]) -> T:
         raise NoAnswer from None
     finally:
         timer.cancel()
+
+
+async def apart(work: Coroutine[object, object, T], limit: float) -> T:
+    """Await `work`, which is not ours, in a task of its own: what it does with a cancellation does not hold us.
+
+    It is cancelled after `limit` seconds, and `NoAnswer` raised; and where this task is cancelled. If it does not heed
+    that within half a second, it goes on unobserved.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([task], timeout=limit)
+        if not task.done():
+            raise NoAnswer
+        return task.result()
+    finally:
+        if not task.done():
+            _given_up.add(task)
+            task.add_done_callback(_forget)
+            task.cancel()
+            await asyncio.wait([task], timeout=_HEED_SECONDS)
 
 
 def _forget(task: asyncio.Task[object]) -> None:

@@ -20,7 +20,7 @@ def transcript(records: Sequence[bytes], first: int, last: int) -> str:
     if first == last:
         event = decode_record(records[first]).event
         if isinstance(event, Settled):
-            return _content(event.result.parts)
+            return content(event.result.parts)
     told = (_told(records, decode_record(line).event) for line in records[first : last + 1])
     return "\n".join(text for text in told if text)
 
@@ -28,12 +28,12 @@ def transcript(records: Sequence[bytes], first: int, last: int) -> str:
 def _told(records: Sequence[bytes], event: AnyEvent) -> str:
     match event:
         case Started(goal=goal, feedback=feedback):
-            return "\n".join([f"user: {_content(goal)}", *(f"feedback: {said.text}" for said in feedback)])
+            return "\n".join([f"user: {content(goal)}", *(f"feedback: {said.text}" for said in feedback)])
         case Replied(parts=parts):
             return "\n".join(text for part in parts if (text := _said(part)))
         case Settled(call=call, result=result):
             outcome = f"failed ({result.error_kind})" if result.error_kind else "gave"
-            return f"{_name(records, call)} {outcome}: {_content(result.parts)}"
+            return f"{_name(records, call)} {outcome}: {content(result.parts)}"
         case SignalledEvent(signal=signal):
             return f"signal {signal.kind}: {signal.payload}"
         case StateChanged(text=text):
@@ -60,7 +60,8 @@ def _name(records: Sequence[bytes], call: CallRef) -> str:
     return "a tool"
 
 
-def _content(parts: Sequence[Part]) -> str:
+def content(parts: Sequence[Part]) -> str:
+    """The text of parts, with a word for what is none."""
     return "\n".join(map(_shown, parts))
 
 

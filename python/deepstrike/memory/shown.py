@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deepstrike.errors import ToolError
+from deepstrike.memory.base import MemoryEntry
 from deepstrike.text import well_formed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepstrike.memory.base import DreamStore, MemoryEntry
+    from deepstrike.memory.base import DreamStore
 
 _SHOWN: Final = 300
 _DAY_MS: Final = 86_400_000
@@ -23,7 +24,7 @@ async def look_up(store: DreamStore, agent_id: str, query: str, top_k: int = 5) 
     Raises `ToolError` with a short reason if the store fails: a failure must not look like an empty answer.
     """
     try:
-        found = await store.search(agent_id, query, top_k)
+        found = _entries(await store.search(agent_id, query, top_k))
     except Exception as error:
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise ToolError(
@@ -31,6 +32,16 @@ async def look_up(store: DreamStore, agent_id: str, query: str, top_k: int = 5) 
             hint="nothing is known about what is remembered; try again later or go on without it",
         ) from error
     return shown(found[: max(top_k, 0)]) or "Nothing is remembered about this."
+
+
+def _entries(found: object) -> list[MemoryEntry]:
+    """What a store found. Raises `TypeError` for what is no list of entries."""
+    if not isinstance(found, list | tuple):
+        raise TypeError(f"search gave {type(found).__name__}, not a list of MemoryEntry")
+    strange = next((one for one in found if not isinstance(one, MemoryEntry)), None)
+    if strange is not None:
+        raise TypeError(f"search gave a list with {type(strange).__name__} in it, not of MemoryEntry")
+    return list(found)
 
 
 def shown(entries: Sequence[MemoryEntry]) -> str:

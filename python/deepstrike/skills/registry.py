@@ -17,7 +17,7 @@ from deepstrike.tools.rooted import Refused
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _logger = logging.getLogger("deepstrike")
 _SHOWN: Final = 200
@@ -73,6 +73,7 @@ class SkillRegistry:
         self._lock = Lock()
         self._entries: dict[str, _Entry] = {}
         self._told: set[tuple[Place, str]] = set()
+        self._unknown: set[tuple[str, str]] = set()
         self._problems: tuple[SkillProblem, ...] = ()
 
     @property
@@ -91,6 +92,14 @@ class SkillRegistry:
     def catalogue(self, max_tokens: int) -> str:
         """The text that offers the skills to the model, in at most about `max_tokens`; empty if there are none."""
         return catalogue(self.scan(), max_tokens)
+
+    def report(self, unknown: Mapping[str, Sequence[str]]) -> None:
+        """Warn, once for each, of words in `allowed_tools` that fit no tool, by the skills that name them."""
+        with self._lock:
+            new = {(name, word) for name, words in unknown.items() for word in words} - self._unknown
+            self._unknown |= new
+        for name, word in sorted(new):
+            _logger.warning("skill %s: its allowed_tools name %s, which fits no tool: it allows nothing", name, word)
 
     def load(self, name: str) -> Skill:
         """The skill with this name. Raises `ToolError`, which lists the names that there are."""

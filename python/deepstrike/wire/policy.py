@@ -104,6 +104,24 @@ class Attended(Wire, frozen=True):
     suspensions: bool = False
 
 
+class Skill(Wire, frozen=True):
+    """A skill that the model can load: while it is active only tools that one of the globs fits may run.
+
+    Without globs the tools are as they are.
+    """
+
+    name: str
+    allowed_tools: tuple[str, ...] = ()
+
+
+class Sources(Wire, frozen=True):
+    """What a run can draw on beside its tools, each by a tool of the kernel's own."""
+
+    skills: tuple[Skill, ...] = ()
+    knowledge: bool = False
+    memory: bool = False
+
+
 class Config(Wire, frozen=True):
     """All that the prompt and the decisions are made of, apart from the goal."""
 
@@ -117,3 +135,4 @@ class Config(Wire, frozen=True):
     placement: str = "frozen"
     attended: Attended = Attended()
     agents: Agents = Agents()
+    sources: Sources = Sources()

@@ -17,7 +17,7 @@ pub use windows::{Name, Windows};
 
 use crate::Millis;
 use crate::wire::event::{Allow, Ask, Refuse, Trail, Verdict};
-use crate::wire::policy::Policy;
+use crate::wire::policy::{Policy, Skill};
 
 /// The stages of the shipped kernel, in order.
 pub const STAGES: &[Stage] = &[
@@ -64,6 +64,8 @@ pub type Judge = fn(&View<'_>, &Call<'_>, &mut Windows, Millis) -> Result<StageV
 pub struct View<'a> {
     /// The policy in force.
     pub policy: &'a Policy,
+    /// The skill that is active.
+    pub skill: Option<&'a Skill>,
     /// Model calls of the current goal.
     pub turns: u64,
     /// The schema check.
@@ -72,7 +74,11 @@ pub struct View<'a> {
 
 impl core::fmt::Debug for View<'_> {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.debug_struct("View").field("policy", self.policy).field("turns", &self.turns).finish_non_exhaustive()
+        out.debug_struct("View")
+            .field("policy", self.policy)
+            .field("skill", &self.skill)
+            .field("turns", &self.turns)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,21 +1,22 @@
-//! Who may call what: rules on names, permission managers, and the default.
+//! Who may call what: rules on names, permission managers, the active skill, and the default.
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use super::pattern::fits;
 use super::{Call, StageVerdict, View, Windows};
 use crate::Millis;
-use crate::wire::policy::{Action, Mode, Permissions, Policy};
+use crate::wire::policy::{Action, Mode, Permissions, Policy, Skill};
 
-/// Deny goes before ask before allow, over everything that fits. A tool that only reads what the run itself holds needs
-/// a rule against it to be refused.
+/// Deny goes before ask before allow, over everything that fits. The active skill only ever denies. A tool that only
+/// reads what the run itself holds needs a rule against it to be refused.
 ///
 /// # Errors
 /// Never.
 pub(super) fn judge(view: &View<'_>, call: &Call<'_>, _: &mut Windows, _: Millis) -> Result<StageVerdict, String> {
     let policy = view.policy;
-    let said = strongest(policy, call);
+    let said = strongest(policy, view.skill, call);
     Ok(match said {
         Some(said) => said.verdict(call),
         None if call.own || policy.default == Action::Allow => StageVerdict::Allow,
@@ -51,7 +52,7 @@ fn strength(action: Action) -> u8 {
     }
 }
 
-fn strongest(policy: &Policy, call: &Call<'_>) -> Option<Said> {
+fn strongest(policy: &Policy, skill: Option<&Skill>, call: &Call<'_>) -> Option<Said> {
     let by_rule = policy.rules.iter().filter(|rule| fits(&rule.pattern, call.name)).map(|rule| Said {
         action: rule.action,
         rule: format!("{} {}", rule.action.as_str(), rule.pattern),
@@ -60,11 +61,27 @@ fn strongest(policy: &Policy, call: &Call<'_>) -> Option<Said> {
     let by_permission =
         policy.permissions.iter().filter(|_| !call.own).map(|permissions| by_permissions(permissions, call));
     // Of equal words the first one counts.
-    by_rule.chain(by_permission).reduce(
-        |best, said| {
-            if strength(said.action) > strength(best.action) { said } else { best }
-        },
-    )
+    by_rule
+        .chain(by_permission)
+        .chain(skill.and_then(|skill| by_skill(skill, call)))
+        .reduce(|best, said| if strength(said.action) > strength(best.action) { said } else { best })
+}
+
+/// How many globs of a skill a refusal names.
+const SHOWN: usize = 20;
+
+/// While a skill that names tools is active, no others run, but for those that only read what the run itself holds.
+fn by_skill(skill: &Skill, call: &Call<'_>) -> Option<Said> {
+    let allowed = &skill.allowed_tools;
+    if call.own || allowed.is_empty() || allowed.iter().any(|pattern| fits(pattern, call.name)) {
+        return None;
+    }
+    let mut shown = allowed.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if allowed.len() > SHOWN {
+        shown.push_str(", …");
+    }
+    let reason = format!("the skill {:?} is active and allows only {shown}, not {:?}", skill.name, call.name);
+    Some(Said { action: Action::Deny, rule: format!("skill {}", skill.name), reason })
 }
 
 /// A tool named `fs.read` is the action `read` of `fs`; a name without a dot is a tool whose action is `call`.

@@ -1,18 +1,24 @@
 //! Meta-tools: tools that the kernel itself offers. Those with a `settle` it answers by itself, the others the host does.
 
 mod delegate;
+mod knowledge;
+mod memory;
 mod recall;
+mod skill;
 mod update_plan;
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::wire::message::{Class, ToolSpec};
-use crate::wire::policy::Config;
+use crate::wire::policy::{Config, Sources};
 use crate::wire::task::Plan;
 
+pub use skill::loaded;
+
 /// All of them, by name.
-pub const META_TOOLS: &[MetaTool] = &[delegate::TOOL, recall::TOOL, update_plan::TOOL];
+pub const META_TOOLS: &[MetaTool] =
+    &[delegate::TOOL, knowledge::TOOL, memory::TOOL, recall::TOOL, skill::TOOL, update_plan::TOOL];
 
 /// A tool of the kernel's own.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +75,12 @@ pub fn is_agent(config: &Config, name: &str) -> bool {
         || config.tools.iter().any(|tool| tool.agent && tool.name == name)
 }
 
+/// Whether a run offers the meta-tool of this name.
+#[must_use]
+pub fn offers(config: &Config, name: &str) -> bool {
+    named(name).is_some_and(|tool| (tool.offered)(config))
+}
+
 /// The tools that a run offers: its own and the kernel's.
 #[must_use]
 pub fn tools(config: &Config) -> Vec<ToolSpec> {
@@ -84,6 +96,6 @@ pub fn class(config: &Config, name: &str) -> Class {
 }
 
 /// Whether there is anything whose results a model could want to read again.
-fn beside_tools(config: &Config) -> bool {
-    !config.tools.is_empty() || config.agents.delegate
+fn beside_others(config: &Config) -> bool {
+    !config.tools.is_empty() || config.sources != Sources::default() || config.agents.delegate
 }

@@ -1,6 +1,6 @@
 //! `recall(ref, offset)`: reads what left the prompt, from the log and the blob store.
 
-use super::{MetaTool, beside_tools};
+use super::{MetaTool, beside_others};
 use crate::wire::message::Class;
 
 pub(super) const TOOL: MetaTool = MetaTool {
@@ -9,6 +9,6 @@ pub(super) const TOOL: MetaTool = MetaTool {
     parameters: r#"{"type":"object","properties":{"ref":{"type":"string"},"offset":{"type":"integer","minimum":0}},"required":["ref"]}"#,
     effect: Class::Read,
     own: true,
-    offered: beside_tools,
+    offered: beside_others,
     settle: None,
 };

@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::Deserialize;
 
-use super::{MetaTool, beside_tools};
+use super::{MetaTool, beside_others};
 use crate::wire::message::Class;
 use crate::wire::task::{Plan, PlanStep, StepStatus};
 
@@ -14,7 +14,7 @@ pub(super) const TOOL: MetaTool = MetaTool {
     parameters: r#"{"type":"object","properties":{"steps":{"type":"array","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string","enum":["todo","doing","done"]}},"required":["text","status"]}},"progress":{"type":"string"}},"required":["steps"]}"#,
     effect: Class::Idempotent,
     own: true,
-    offered: beside_tools,
+    offered: beside_others,
     settle: Some(plan),
 };
 

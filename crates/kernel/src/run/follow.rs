@@ -90,7 +90,8 @@ fn fresh(call: &OpenCall) -> Option<(&OpenCall, &str)> {
 }
 
 fn pass(state: &State, run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'_>, now: i64) -> Event {
-    let view = View { policy: &run.config.policy, turns: run.tally.turns, schemas: desk.schemas };
+    let view =
+        View { policy: &run.config.policy, skill: run.skill.as_ref(), turns: run.tally.turns, schemas: desk.schemas };
     let seen = Call {
         at: windows_name(state, run, call.at),
         id: &call.id,

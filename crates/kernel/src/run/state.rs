@@ -15,7 +15,7 @@ use crate::context::task::Task;
 use crate::wire::agents::Spent;
 use crate::wire::event::{CallRef, Ended};
 use crate::wire::message::Usage;
-use crate::wire::policy::{Config, Limits, Price};
+use crate::wire::policy::{Config, Limits, Price, Skill};
 
 /// The fold of a session's log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +46,8 @@ pub(crate) struct Run {
     /// Price of the model that answered last, where it is not that of the config: the next answer may be its too.
     pub(crate) answered_at: Option<Price>,
     pub(crate) overflow: Overflow,
+    /// The skill that was loaded last: it narrows what the calls of the replies behind it may do.
+    pub(crate) skill: Option<Skill>,
     /// What the last replies did.
     pub(crate) rounds: Vec<Round>,
     /// The CallModel that is owed.

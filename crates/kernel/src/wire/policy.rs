@@ -197,6 +197,30 @@ words! {
     }
 }
 
+/// A skill that the model can load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skill {
+    /// Its name, as the model loads it.
+    pub name: String,
+    /// Globs of the tools that may run while it is active; an empty list leaves the tools as they are.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub allowed_tools: Vec<String>,
+}
+
+/// What a run can draw on beside its tools. Each is offered to the model by a tool of the kernel's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sources {
+    /// The skills.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub skills: Vec<Skill>,
+    /// Whether something can be looked up.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub knowledge: bool,
+    /// Whether something is remembered over sessions.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub memory: bool,
+}
+
 /// All that the prompt and the decisions are made of, apart from the goal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
@@ -223,4 +247,7 @@ pub struct Config {
     /// Its sub-agents, and whose it is itself.
     #[serde(default, skip_serializing_if = "plain")]
     pub agents: Agents,
+    /// What there is beside the tools.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub sources: Sources,
 }

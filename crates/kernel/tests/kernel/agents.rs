@@ -57,7 +57,7 @@ fn parallel_sub_agents_share_what_is_left_with_their_parent() {
     let parts = vec![delegate("a"), delegate("b"), call_as("l", "look", "{}")];
     world.take(Input::Reply(Reply { usage, ..reply(0, parts) }));
     let left = 8_000 - world.kernel.state().prompt().tokens();
-    let each = Grant { turns: 4, tokens: Some(left / 3), cost: None, time_ms: Some(899) };
+    let each = Grant { turns: 4, tokens: Some(left / 3), cost: None, time_ms: Some(899), only: vec![] };
     assert_eq!(grants(&world), [each.clone(), each]);
 }
 

@@ -12,7 +12,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("signals", &["wire", "signals"]),
     ("run", &["wire", "context", "governance", "meta", "signals", "run"]),
     ("fault.rs", &["wire"]),
-    ("kernel.rs", &["wire", "context", "governance", "signals", "run"]),
+    ("kernel.rs", &["wire", "context", "governance", "meta", "signals", "run"]),
 ];
 
 fn sources(path: &Path, out: &mut Vec<PathBuf>) {

@@ -25,6 +25,7 @@ mod replies;
 mod resume;
 mod say;
 mod signals;
+mod skills;
 mod stops;
 mod stuck;
 mod table;

@@ -29,6 +29,7 @@ pub fn config() -> Config {
         placement: Default::default(),
         attended: Attended::default(),
         agents: Agents::default(),
+        sources: Default::default(),
     }
 }
 

@@ -3,9 +3,10 @@
 use super::notes::{ask, note};
 use super::{Misfit, live};
 use crate::context::render;
+use crate::meta::loaded;
 use crate::run::calls::{OpenCall, Step};
 use crate::run::resolve::Next;
-use crate::run::state::State;
+use crate::run::state::{Run, State};
 use crate::run::stuck;
 use crate::wire::event::{Answered, Begun, CallRef, Judged, Settled, Suspended, Verdict};
 use crate::wire::input::AnswerBody;
@@ -61,10 +62,12 @@ pub(super) fn settled(state: &mut State, seq: u64, event: &Settled) -> Result<()
 
 /// All calls have their results: they go into the prompt in call order, directly behind the reply.
 fn close_reply(state: &mut State, seq: u64) -> Result<(), Misfit> {
-    let reply = live(state)?.reply.as_mut().ok_or("there is no reply")?;
+    let run = live(state)?;
+    let reply = run.reply.as_mut().ok_or("there is no reply")?;
     let calls = core::mem::take(&mut reply.calls);
     let ends = matches!(reply.next, Next::End(_));
-    let rounds = &mut live(state)?.rounds;
+    activate(run, &calls);
+    let rounds = &mut run.rounds;
     stuck::remember(rounds, stuck::round(&calls));
     let nudge = stuck::nudge(rounds);
     for call in calls {
@@ -77,6 +80,19 @@ fn close_reply(state: &mut State, seq: u64) -> Result<(), Misfit> {
         ask(state, seq);
     }
     Ok(())
+}
+
+/// The skill that the last of these calls has loaded is active from here on. The other calls of the same reply were made
+/// without it, so it does not touch them, in whatever order they were run.
+fn activate(run: &mut Run, calls: &[OpenCall]) {
+    let sources = &run.config.sources;
+    let loads = calls.iter().rev().find_map(|call| match (&call.step, &call.args) {
+        (Step::Settled { failed: false, .. }, Ok(args)) => loaded(sources, &call.name, args),
+        _ => None,
+    });
+    if let Some(skill) = loads {
+        run.skill = Some(skill.clone());
+    }
 }
 
 pub(super) fn suspended(state: &mut State, seq: u64, event: &Suspended) -> Result<(), Misfit> {

@@ -50,6 +50,7 @@ pub(super) fn started(state: &mut State, seq: u64, event: &Started) -> Result<()
         tally: Tally::default(),
         answered_at: None,
         overflow: Overflow::None,
+        skill: None,
         rounds: Vec::new(),
         owed: Some(seq),
         reply: None,
@@ -104,6 +105,7 @@ pub(super) fn resumed(state: &mut State, seq: u64, event: &Resumed) -> Result<()
     (run.format, run.renderer, run.ended, run.answered_at) = (event.format, event.renderer, None, None);
     run.overflow = Overflow::None;
     run.rounds.clear();
+    as_of_today(run);
     if let Some(reply) = &mut run.reply {
         reply.calls.iter_mut().for_each(|call| take_up(call, &before));
     } else {
@@ -111,6 +113,14 @@ pub(super) fn resumed(state: &mut State, seq: u64, event: &Resumed) -> Result<()
         ask(state, seq);
     }
     Ok(())
+}
+
+/// The active skill allows what its file says today; one whose file is gone goes on as it was.
+fn as_of_today(run: &mut Run) {
+    let Some(active) = &mut run.skill else { return };
+    if let Some(today) = run.config.sources.skills.iter().find(|skill| skill.name == active.name) {
+        active.clone_from(today);
+    }
 }
 
 fn is_invalid(ended: Option<&Ended>) -> bool {

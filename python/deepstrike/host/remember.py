@@ -1,0 +1,105 @@
+"""A run that has ended is kept in the dream store: the conversation of its session, read from the log."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from deepstrike.host.steady import NoAnswer, apart, see_through, told
+from deepstrike.host.transcript import content
+from deepstrike.kernel import META_TOOLS
+from deepstrike.records import decode_record
+from deepstrike.wire.event import Replied, Settled, Started
+from deepstrike.wire.message import RecordedCall, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepstrike.host.library import Library
+    from deepstrike.host.session import Session
+    from deepstrike.memory.base import SessionData
+    from deepstrike.wire.record import Record
+
+    Message = dict[str, object]
+
+_log = logging.getLogger("deepstrike")
+
+# How long a store may take to keep a session.
+SAVE_SECONDS = 10.0
+
+# Characters of a tool's result that are remembered: what matters of it is in what the agent said.
+_RESULT: Final = 2_000
+
+
+async def remember(session: Session, library: Library, status: str) -> None:
+    """Save the session as its log stands. A store that fails or hangs is reported in the log `deepstrike`, no more.
+
+    To its end even when cancelled, within `LEAVE_SECONDS` then; the cancellation is raised afterwards.
+    """
+    if library.memory is None:
+        return
+    cancelled = None
+    try:
+        _, cancelled = await see_through(apart(_save(session, library, status), SAVE_SECONDS), SAVE_SECONDS + 1)
+    except NoAnswer:
+        _log.warning("session %r is not remembered: the dream store did not answer in time", session.id)
+    except Exception as error:
+        _log.warning("session %r is not remembered: the dream store failed: %s", session.id, told(error))
+    if cancelled is not None:
+        raise cancelled
+
+
+async def _save(session: Session, library: Library, status: str) -> None:
+    records = await session.records()
+    if records and library.memory is not None:
+        size = sum(map(len, records))
+        data = await session.off_loop(size, session_data, session.id, library.agent_id, records, status)
+        await library.memory.save_session(data)
+
+
+def session_data(session_id: str, agent_id: str, records: Sequence[bytes], status: str) -> SessionData:
+    """A session as a dream store keeps it: what the user said, what the agent said, what its tools found.
+
+    A message has `role` (user, assistant, tool), `content`, `at_ms`, and a tool's also `name`. What the meta-tools gave
+    is left out: it stands somewhere else already. `metadata["status"]` is how the newest goal ended.
+    """
+    from deepstrike.memory.base import SessionData
+
+    heard = _Heard()
+    for line in records:
+        # What is no record known here may be skipped: the kernel has folded this log.
+        with suppress(msgspec.ValidationError):
+            heard.hear(decode_record(line))
+    return SessionData(session_id, agent_id, heard.messages, {"status": status}, heard.first_at, heard.last_at)
+
+
+class _Heard:
+    """A conversation as its records tell it."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.first_at = 0
+        self.last_at = 0
+        self._names: dict[tuple[int, int], str] = {}
+
+    def hear(self, record: Record) -> None:
+        self.first_at = self.first_at or record.at
+        self.last_at = record.at
+        event = record.event
+        if isinstance(event, Replied):
+            calls = (part.name for part in event.parts if isinstance(part, RecordedCall))
+            self._names.update(((record.seq, index), name) for index, name in enumerate(calls))
+            self._add("assistant", "".join(part.text for part in event.parts if isinstance(part, Text)))
+        elif isinstance(event, Started):
+            self._add("user", "\n".join((content(event.goal), *event.criteria)))
+        elif isinstance(event, Settled) and not event.result.error_kind:
+            name = self._names.get((event.call.reply, event.call.index), "")
+            if name not in META_TOOLS:
+                self._add("tool", content(event.result.parts)[:_RESULT], name=name)
+
+    def _add(self, role: str, said: str, **more: str) -> None:
+        if said.strip():
+            self.messages.append({"role": role, "content": said, "at_ms": self.last_at, **more})
