@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
@@ -34,8 +34,8 @@ _NOTHING = UsageEvent(0, 0, cost_usd=0.0)
 class Trying(Protocol):
     """The tries of one sub-agent under way: its events, once. Closing them stops what is under way."""
 
-    def __aiter__(self) -> AsyncIterator[StreamEvent]:
-        """What happens. Of its own it has `attempt_done` and `verdict`; the last is a `DoneEvent` over all."""
+    def __aiter__(self) -> AsyncIterator[object]:
+        """Stream events, and the harness's own `attempt_done` and `verdict`; the last is a `DoneEvent` over all."""
 
     async def aclose(self) -> None:
         """Stop what is under way and wait until it has let go."""
@@ -165,7 +165,8 @@ class Tried:
             async for event in run:
                 if self._interrupted is not None and self._tries.course is not None:
                     self._tries.course.interrupt(self._interrupted)
-                if outbox.put(event):
+                # What a harness adds to the stream goes to the caller like the rest; no room below it knows its types.
+                if outbox.put(cast("StreamEvent", event)):
                     await outbox.room()
                 if isinstance(event, DoneEvent):
                     self.result = self._came_to(event)
