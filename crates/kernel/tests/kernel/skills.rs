@@ -108,7 +108,11 @@ fn of_several_skills_in_one_reply_the_last_that_was_called_is_active_however_the
 fn a_skill_that_could_not_be_read_an_unknown_one_and_a_file_of_one_change_nothing() {
     let mut world = world(skilled());
     world.take(replies(0, vec![loads("reader")]));
-    world.take(Input::Result(ToolEnd { effect: world.runs()[0].id, result: error("tool_error", "cannot be read") }));
+    world.take(Input::Result(ToolEnd {
+        effect: world.runs()[0].id,
+        result: error("tool_error", "cannot be read"),
+        spent: None,
+    }));
     let file = call_as("", "skill", r#"{"name":"reader","file":"a.md"}"#);
     replied(&mut world, vec![loads("unknown"), file]);
     assert_eq!(replied(&mut world, vec![call("write")]), ["run"]);
