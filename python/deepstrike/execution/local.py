@@ -38,8 +38,7 @@ class LocalExecutionPlane:
         """Add tools; plain functions become tools as by `tool(function)` in the same place. Returns the plane.
 
         Runs that begin from now on offer them. Raises `ConfigError` for a second tool of the same name, and for the
-        name of a meta-tool (`delegate`, `recall`, `update_plan`);
-        then none of them is added.
+        name of a meta-tool (`delegate`, `recall`, `update_plan`); then none of them is added.
         """
         frame = sys._getframe(1)
         with self._lock:
