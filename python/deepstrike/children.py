@@ -13,6 +13,7 @@ from deepstrike.execution.filtered import FilteredExecutionPlane
 from deepstrike.execution.unknown import unknown_tool
 from deepstrike.host.folding import asked
 from deepstrike.host.recent import Recent
+from deepstrike.kernel import glob
 from deepstrike.wire.agents import Agents, Parent
 from deepstrike.wire.input import Resume
 from deepstrike.wire.policy import Attended
@@ -55,19 +56,20 @@ class DraftedAgent:
     def child(self, household: Household, call: AgentCall) -> Child:
         """One of them, for this call (host/agents.py)."""
 
-        async def prepare() -> Task:
-            """The log says whether it begins or goes on: nobody but its parent's owner writes to it."""
-            task = await self.draft(call.session_id, call.task)
-            goes_on = await asked(call.session_id, household.log.latest_seq(call.session_id)) >= 0
-            return bounded(task, household, self._narrowed(household, call), goes_on=goes_on, says=self.says)
+        return Conduct(call.session_id, lambda: self.task(household, call))
 
-        return Conduct(call.session_id, prepare)
+    async def task(self, household: Household, call: AgentCall) -> Task:
+        """What it does. The log says whether it begins or goes on: nobody but its parent's owner writes to it."""
+        task = await self.draft(call.session_id, call.task)
+        goes_on = await asked(call.session_id, household.log.latest_seq(call.session_id)) >= 0
+        return bounded(task, household, self._narrowed(household, call), goes_on=goes_on, says=self.says)
 
     def _narrowed(self, household: Household, call: AgentCall) -> AgentCall:
         """The call with the tools that it leaves the sub-agent; None where it leaves it all of its own."""
         if not self.inherits:
             return call
-        there = tuple(tool.name for tool in household.config.tools)
+        only, names = call.grant.only, (tool.name for tool in household.config.tools)
+        there = tuple(name for name in names if not only or any(glob(pattern, name) for pattern in only))
         return replace(call, tools=there if call.tools is None else tuple(filter(there.__contains__, call.tools)))
 
 
@@ -111,7 +113,7 @@ def _config(own: Config, household: Household, call: AgentCall, means: Means) ->
         own.agents.delegate,
         max(0, min(own.agents.depth, above.agents.depth - 1)),
         own.agents.children,
-        Parent(above.session, (*household.path, call.name)),
+        Parent(above.session, (*household.path, *call.names)),
     )
     attended = Attended(means.on_permission_request is not None, means.on_tool_suspend is not None)
     limits = within(own.limits, call.grant)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
@@ -13,12 +13,13 @@ from deepstrike.host.agents import Household, path_of
 from deepstrike.host.folding import unknown
 from deepstrike.host.lineage import require_own
 from deepstrike.host.meta import MetaPlane
+from deepstrike.host.outcome import result_of
 from deepstrike.host.oversight import Oversight
 from deepstrike.host.remember import remember
 from deepstrike.host.requests import open_requests, requests_of, resolve
 from deepstrike.host.session import HostFailed, JournalFailed, Session
 from deepstrike.output.shape import Misfit
-from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
+from deepstrike.stream import DoneEvent, ErrorEvent
 from deepstrike.wire.effect import AskUser
 from deepstrike.wire.input import Answer, Resume, Value
 
@@ -38,12 +39,11 @@ if TYPE_CHECKING:
     from deepstrike.host.requests import Given
     from deepstrike.output.form import Form
     from deepstrike.sessions.base import SessionLog
-    from deepstrike.stream import Status
+    from deepstrike.stream import RunResult
     from deepstrike.wire.effect import Outcome
     from deepstrike.wire.input import Start
     from deepstrike.wire.policy import Attended
 
-_MICRO = 1_000_000
 _log = logging.getLogger("deepstrike")
 
 
@@ -179,19 +179,8 @@ class Conduct:
             return None
 
     def _result(self, outcome: Outcome) -> RunResult:
-        return RunResult(
-            text=outcome.text,
-            output=self._output(outcome),
-            status=cast("Status", outcome.status),
-            pending=open_requests(outcome.pending, path_of(self._task.first.config)),
-            iterations=outcome.turns,
-            usage=usage_of(outcome),
-            total_tokens=outcome.input_tokens + outcome.output_tokens,
-            session_id=self._task.session_id,
-            error=outcome.message or None,
-            code=outcome.code or None,
-            retryable=outcome.retryable,
-        )
+        path = path_of(self._task.first.config)
+        return result_of(self._task.session_id, outcome, self._output(outcome), path)
 
 
 def _means(task: Task, session: Session) -> Means:
@@ -216,18 +205,6 @@ def _is_attended(ask: AskUser, attended: Attended) -> bool:
     """Whether somebody here answers it, or one of the questions that a sub-agent waits with."""
     return any(
         attended.suspensions if request.kind == "suspension" else attended.approvals for request in requests_of(ask)
-    )
-
-
-def usage_of(outcome: Outcome) -> UsageEvent:
-    """Tokens and cost of a goal, over its resumes."""
-    return UsageEvent(
-        outcome.input_tokens,
-        outcome.output_tokens,
-        outcome.cached_tokens,
-        outcome.cache_write_tokens,
-        outcome.reasoning_tokens,
-        outcome.cost / _MICRO if outcome.priced else None,
     )
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from deepstrike.signals.source import SignalSource
     from deepstrike.skills.registry import SkillRegistry
     from deepstrike.stream import PermissionRequestEvent, ToolSuspendEvent
+    from deepstrike.tries import TriesHarness
 
 
 @runtime_checkable
@@ -92,7 +93,9 @@ class RuntimeOptions:
         outlives this process; `disk`, flushed, so that it outlives the machine. Needs a session log that offers
         `with_durability`. None means what the log was built with.
     sub_agents: the sub-agents that the model may delegate to: True for any, a list of `AgentRunSpec` for those, or
-        `SubAgents` with bounds of depth and number. None means none.
+        `SubAgents` with bounds of depth and number. None means none, unless there is a `sub_agent_harness`.
+    sub_agent_harness: `SubAgentHarnessConfig(eval_provider, max_attempts=3)` has the work of each sub-agent judged,
+        and done again until it is good enough. Alone it means sub_agents=True.
 
     Raises `ConfigError` (a `ValueError`) that names the field and the remedy.
     """
@@ -118,6 +121,7 @@ class RuntimeOptions:
     output_mode: OutputMode = "auto"
     durability: Literal["os", "disk"] | None = None
     sub_agents: bool | Sequence[AgentRunSpec] | SubAgents | None = None
+    sub_agent_harness: TriesHarness | None = None
     skill_dir: str | os.PathLike[str] | None = None
     knowledge_source: KnowledgeSource | None = None
     dream_store: DreamStore | None = None
@@ -145,7 +149,10 @@ class RuntimeOptions:
             _require_methods("signal_source", self.signal_source, "next_signal")
         if self.durability is not None:
             _require_durable(self.durability, self.session_log)
-        sub_agents_of(self.sub_agents)
+        self.roster()
+        if self.sub_agent_harness is not None:
+            _require_methods("sub_agent_harness", self.sub_agent_harness, "trying", "require_payable")
+            self.sub_agent_harness.require_payable(self.max_cost_usd)
         self.form()
         self.limits(self.admit({}))
 
@@ -198,6 +205,11 @@ class RuntimeOptions:
         from deepstrike.output.form import form_of
 
         return form_of(self.output_type)
+
+    def roster(self) -> SubAgents | None:
+        """The sub-agents that the model may delegate to, None where there are none."""
+        wanted = self.sub_agents
+        return sub_agents_of(True if wanted is None and self.sub_agent_harness is not None else wanted)
 
     def policy(self) -> Policy:
         """What governance decides by at this moment; an empty policy, which allows every call, without one."""

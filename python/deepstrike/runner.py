@@ -28,7 +28,7 @@ from deepstrike.listening import Listening
 from deepstrike.options import RuntimeOptions
 from deepstrike.output.way import way_of
 from deepstrike.providers.base import Provider
-from deepstrike.roles import AgentRunSpec, SubAgents, sub_agents_of
+from deepstrike.roles import AgentRunSpec, SubAgents
 from deepstrike.run import Run
 from deepstrike.staff import Staff
 from deepstrike.text import well_formed
@@ -77,10 +77,12 @@ class RuntimeRunner:
         self._recent = Recent()
         self._post = post_of(options.signal_source)
         self._listenings: set[Listening] = set()
-        self._sub_agents = sub_agents_of(options.sub_agents)
+        self._sub_agents = options.roster()
         self._active: set[Stoppable] = set()
         self._lock = threading.Lock()
-        self._staff = None if self._sub_agents is None else Staff(self._sub_agents, self._drafts)
+        self._staff = (
+            None if self._sub_agents is None else Staff(self._sub_agents, self._drafts, options.sub_agent_harness)
+        )
         for spec in () if self._sub_agents is None else self._sub_agents.roles:
             derived(options, self._plane, self._log, spec)
 
@@ -149,16 +151,13 @@ class RuntimeRunner:
 
         async def prepare() -> Task:
             library = await self._opened(extensions)
+            begins = await asked(session, self._log.latest_seq(session)) < 0
 
-            def begin(config: Config) -> Start:
-                return Start(parts, attempt.left.over(config), wanted, said)
+            def first(config: Config) -> Start | Resume:
+                left = attempt.left.over(config)
+                return Start(parts, left, wanted, said) if begins else Resume(left)
 
-            def go_on(config: Config) -> Resume:
-                return Resume(attempt.left.over(config))
-
-            if await asked(session, self._log.latest_seq(session)) < 0:
-                return self._task(session, begin, {}, extensions, attempt.deps, library)
-            return self._task(session, go_on, answers, extensions, attempt.deps, library)
+            return self._task(session, first, {} if begins else answers, extensions, attempt.deps, library)
 
         return Run(lambda: Conduct(session, prepare), self._perform)
 
@@ -454,9 +453,10 @@ class RuntimeRunner:
         system, tools = self._options.system_prompt, _tools(self._plane)
         limits = self._options.limits(extensions)
         sources = library.sources([spec.name for spec in tools])
+        roles = catalogue(self._sub_agents)
+        preload = (*self._options.initial_memory, *library.catalogue, *roles)
         if way is not None:
             system, tools = way.system(system), (*tools, *way.tools)
-        preload = (*self._options.initial_memory, *library.catalogue, *catalogue(self._sub_agents))
         return Config(
             session=well_formed(session),
             system=well_formed(system),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.children import DraftedAgent, missing_tools
 from deepstrike.execution.unknown import nearest_first
+from deepstrike.tries import TriedAgent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from deepstrike.children import Draft
     from deepstrike.host.agents import Agent
     from deepstrike.roles import AgentRunSpec, SubAgents
+    from deepstrike.tries import TriesHarness
 
 MAX_ROLE = 200
 """At most so many characters has a role that the model names itself."""
@@ -22,10 +24,19 @@ MAX_ROLE = 200
 class Staff:
     """Sub-agents by role (`Delegates`, host/agents.py)."""
 
-    def __init__(self, sub_agents: SubAgents, drafts: Callable[[AgentRunSpec | None], Draft]) -> None:
-        """`drafts` gives what a role would do as a root, None for one that the model names itself."""
+    def __init__(
+        self,
+        sub_agents: SubAgents,
+        drafts: Callable[[AgentRunSpec | None], Draft],
+        harness: TriesHarness | None = None,
+    ) -> None:
+        """`drafts` gives what a role would do as a root, None for one that the model names itself.
+
+        With a `harness` each sub-agent's work is judged, and done again until it is good enough.
+        """
         self._roles = {spec.role: spec for spec in sub_agents.roles}
         self._drafts = drafts
+        self._harness = harness
         self._made: dict[str, Draft] = {}
 
     def objection(self, args_text: str, tools: Iterable[str]) -> str | None:
@@ -41,7 +52,8 @@ class Staff:
         draft = self._made.get(key)
         if draft is None:
             draft = self._made[key] = self._drafts(spec)
-        return DraftedAgent(draft, inherits=True, says="" if spec is not None else role)
+        kind = DraftedAgent(draft, inherits=True, says="" if spec is not None else role)
+        return kind if self._harness is None else TriedAgent(kind, self._harness)
 
     def _unfit(self, role: str) -> str | None:
         if not self._roles:

@@ -221,7 +221,10 @@ class DoneEvent:
 
 @dataclass(frozen=True, slots=True)
 class AgentEvent:
-    """An event of a sub-agent; `path` names the agents from the root down."""
+    """An event of a sub-agent; `path` names the agents from the root down.
+
+    Of one whose work is judged it may also be an `AttemptDoneEvent` or a `VerdictEvent` of `deepstrike.harness`.
+    """
 
     path: tuple[str, ...]
     event: StreamEvent

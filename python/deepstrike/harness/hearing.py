@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from deepstrike.attempt import Attempt
-from deepstrike.conduct import usage_of
 from deepstrike.errors import RunFailed
 from deepstrike.harness.judging import question
 from deepstrike.harness.outcome import HarnessOutcome
 from deepstrike.harness.verdict import Verdict, weighed
 from deepstrike.host.folding import asked, look
+from deepstrike.host.outcome import usage_of
 from deepstrike.output.form import INVALID
 from deepstrike.output.shape import Misfit
 from deepstrike.stream import RunResult

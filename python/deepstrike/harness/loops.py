@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from deepstrike.attempt import Budget
 from deepstrike.errors import ConfigError
 from deepstrike.harness.course import Course
+from deepstrike.harness.events import HarnessDoneEvent
 from deepstrike.harness.gate import require_gate
 from deepstrike.harness.judging import GateJudge, ModelJudge
 from deepstrike.harness.request import HarnessRequest
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from deepstrike.harness.judging import Judge
     from deepstrike.harness.outcome import HarnessOutcome
     from deepstrike.providers.base import LLMProvider
+    from deepstrike.stream import DoneEvent
 
 MAX_ATTEMPTS = 3
 
@@ -130,7 +132,26 @@ class SubAgentHarnessConfig:
 
     def __post_init__(self) -> None:
         _attempts(self.max_attempts)
-        ModelJudge(self.eval_provider).options(Budget())
+        self.require_payable(None)
+
+    def require_payable(self, max_cost_usd: float | None) -> None:
+        """Raises `ConfigError` where there is a budget in dollars and `eval_provider` has no price."""
+        ModelJudge(self.eval_provider).options(Budget(cost_usd=max_cost_usd))
+
+    def trying(self, work: Attempts, task: str, session_id: str) -> HarnessRun:
+        """The attempts at a sub-agent's task; see `deepstrike.tries.TriesHarness`."""
+        loop = HarnessLoop(work, self.eval_provider, max_attempts=self.max_attempts)
+        return loop.run_streaming(HarnessRequest(task), session_id=session_id)
+
+    def objection(self, done: DoneEvent) -> str | None:
+        """What the judge says against the best attempt; None where it has passed."""
+        if not isinstance(done, HarnessDoneEvent) or done.verdict.passed:
+            return None
+        return done.verdict.feedback or "it was not passed"
+
+    def text_of(self, done: DoneEvent) -> str:
+        """The text of the best attempt."""
+        return done.outcome.result if isinstance(done, HarnessDoneEvent) else ""
 
 
 def _attempts(most: object) -> int:

@@ -33,12 +33,12 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_.]+")
 class AgentCall:
     """What puts a sub-agent to work, as the log of its parent has it: the same after a crash.
 
-    `session_id` is that of its own session, `name` its part of the path. `tools` limits it to some of those that it
-    would have, None does not. `answers` are all that its parent was given for its questions so far, by request id.
+    `session_id` is that of its own session, `names` are its part of the path. `tools` limits it to some of those that
+    it would have, None does not. `answers` are all that its parent was given for its questions so far, by request id.
     """
 
     session_id: str
-    name: str
+    names: tuple[str, ...]
     task: str
     tools: tuple[str, ...] | None
     grant: Grant

@@ -110,7 +110,8 @@ class Nested(Outbox):
 
     def put(self, event: StreamEvent) -> bool:
         """See `Outbox.put`."""
-        return self._root.put(AgentEvent(self._path, event))
+        # What a sub-agent of its own has put, over tries that have an outbox of theirs, is wrapped already.
+        return self._root.put(event if isinstance(event, AgentEvent) else AgentEvent(self._path, event))
 
     @property
     def full(self) -> bool:

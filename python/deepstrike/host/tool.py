@@ -179,7 +179,7 @@ class ToolRun:
         if household is None or effect.grant is None:
             raise ToolError("a sub-agent can only be put to work by a call that its run knows to do so")
         name, session_id = child_name(role, effect.id), child_session(self._session.id, effect.id)
-        call = AgentCall(session_id, name, task, tools, effect.grant, answers_in(effect.answers))
+        call = AgentCall(session_id, (name,), task, tools, effect.grant, answers_in(effect.answers))
         self._child = child = agent.child(household, call)
         result = await household.perform(child, Nested(self._outbox, (*household.path, name)))
         if result.status == "suspended":

@@ -29,12 +29,14 @@ class Grant(Wire, frozen=True):
     """The part of its parent's limits that a sub-agent may use up, over all its resumes; None where there is no limit.
 
     `turns` are model calls, `cost` micro-dollars, `time_ms` active milliseconds. All count its own sub-agents too.
+    `only` are globs of the only tools that it may be left of its parent's, by the skill that is active there.
     """
 
     turns: int
     tokens: int | None = None
     cost: int | None = None
     time_ms: int | None = None
+    only: tuple[str, ...] = ()
 
 
 class Spent(Wire, frozen=True):

@@ -64,7 +64,8 @@ fn grant(state: &State, run: &Run, waiting: u64, now: i64) -> Result<Grant, Stri
         let left = timeout.saturating_sub(run.active_ms(state.at, now));
         enough(left.saturating_sub(left.div_ceil(10)), Stop::Time(timeout))
     });
-    Ok(Grant { turns, tokens, cost, time_ms: time_ms.transpose()? })
+    let only = run.skill.as_ref().map(|skill| skill.allowed_tools.clone()).unwrap_or_default();
+    Ok(Grant { turns, tokens, cost, time_ms: time_ms.transpose()?, only })
 }
 
 fn enough(share: u64, stop: Stop) -> Result<u64, String> {

@@ -47,6 +47,9 @@ pub struct Grant {
     /// Active milliseconds, where the parent has a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
+    /// Globs of the only tools that it may be left of its parent's, by the skill that is active there; all without any.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub only: Vec<String>,
 }
 
 /// What a sub-agent has used, its own sub-agents included.

@@ -5,7 +5,7 @@ use deepstrike_kernel::wire::effect::{Question, RunTool};
 use deepstrike_kernel::wire::event::{Event, Status};
 use deepstrike_kernel::wire::input::{Input, Reply, Result as ToolEnd};
 use deepstrike_kernel::wire::message::{Class, ReplyPart, Usage};
-use deepstrike_kernel::wire::policy::{Action, Attended, Config, Limits, Policy};
+use deepstrike_kernel::wire::policy::{Action, Attended, Config, Limits, Policy, Skill, Sources};
 
 use crate::say::*;
 use crate::world::World;
@@ -57,7 +57,7 @@ fn parallel_sub_agents_share_what_is_left_with_their_parent() {
     let parts = vec![delegate("a"), delegate("b"), call_as("l", "look", "{}")];
     world.take(Input::Reply(Reply { usage, ..reply(0, parts) }));
     let left = 8_000 - world.kernel.state().prompt().tokens();
-    let each = Grant { turns: 4, tokens: Some(left / 3), cost: None, time_ms: Some(899) };
+    let each = Grant { turns: 4, tokens: Some(left / 3), cost: None, time_ms: Some(899), only: vec![] };
     assert_eq!(grants(&world), [each.clone(), each]);
 }
 
@@ -162,4 +162,15 @@ fn only_a_sub_agent_spends() {
     world.take(replies(0, vec![call("look")]));
     let events = world.take(comes_back(&world.runs()[0], spent(3, 30)));
     assert!(matches!(&events[0], Event::Settled(settled) if settled.spent.is_none()));
+}
+
+#[test]
+fn a_skill_narrows_what_is_granted_to_sub_agents() {
+    let skill = Skill { name: "sums".into(), allowed_tools: vec!["look".into(), "delegate".into()] };
+    let sources = Sources { skills: vec![skill.clone()], ..Sources::default() };
+    let mut world = World::after([start_with(Config { sources, ..delegating(|_| {}) })]);
+    world.take(replies(0, vec![call_as("s", "skill", "{\"name\":\"sums\"}")]));
+    world.take(result(world.runs()[0].id, "Add."));
+    world.take(replies(world.call(), vec![delegate("a")]));
+    assert_eq!(grants(&world).into_iter().map(|grant| grant.only).collect::<Vec<_>>(), [skill.allowed_tools]);
 }

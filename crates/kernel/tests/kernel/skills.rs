@@ -108,7 +108,11 @@ fn of_several_skills_in_one_reply_the_last_that_was_called_is_active_however_the
 fn a_skill_that_could_not_be_read_an_unknown_one_and_a_file_of_one_change_nothing() {
     let mut world = world(skilled());
     world.take(replies(0, vec![loads("reader")]));
-    world.take(Input::Result(ToolEnd { effect: world.runs()[0].id, result: error("tool_error", "cannot be read") }));
+    world.take(Input::Result(ToolEnd {
+        effect: world.runs()[0].id,
+        result: error("tool_error", "cannot be read"),
+        spent: None,
+    }));
     let file = call_as("", "skill", r#"{"name":"reader","file":"a.md"}"#);
     replied(&mut world, vec![loads("unknown"), file]);
     assert_eq!(replied(&mut world, vec![call("write")]), ["run"]);
@@ -158,7 +162,8 @@ fn the_runs_own_tools_need_a_rule_against_them_to_be_refused() {
     let mut config = skilled();
     config.sources = Sources { knowledge: true, memory: true, ..config.sources };
     config.policy.default = Action::Deny;
-    let calls = || META_TOOLS.iter().map(|tool| call(tool.name)).collect::<Vec<_>>();
+    let own = META_TOOLS.iter().filter(|tool| tool.own);
+    let calls = || own.clone().map(|tool| call(tool.name)).collect::<Vec<_>>();
     let mut open = world(config.clone());
     let events = open.take(replies(open.call(), calls()));
     assert_eq!(events.into_iter().filter_map(fate).collect::<Vec<_>>(), ["run"; 5]);
