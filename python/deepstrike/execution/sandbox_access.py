@@ -35,8 +35,10 @@ class SandboxLimits:
     """Bounds of one run; None for none.
 
     `cpu_seconds`, `memory_mb`, `file_mb` and `open_files` hold for each process, `processes` (their threads counted)
-    and again `memory_mb` for all of a run together. The first process beyond fails to start, or, where the system does
-    not count them (those of user 0), the run is ended. How much a run writes in all is not bounded.
+    and again `memory_mb` for all of a run together: by a control group (`memory group` in the result), shared memory
+    and files in memory included; where none can be made by looking ten times a second (`memory watch`), and shared
+    memory that belongs to no file is then refused. The first process beyond fails to start, or, where the system does
+    not count them (those of user 0), the run is ended. How much a run writes to disks in all is not bounded.
     """
 
     cpu_seconds: int | None = 60
