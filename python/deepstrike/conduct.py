@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, cast
 
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
+from deepstrike.errors import DeepStrikeError
 from deepstrike.host.folding import unknown
 from deepstrike.host.meta import MetaPlane
 from deepstrike.host.oversight import Oversight
 from deepstrike.host.requests import open_requests, resolve
 from deepstrike.host.session import HostFailed, JournalFailed, Session
+from deepstrike.host.steady import told
 from deepstrike.output.shape import Misfit
-from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
+from deepstrike.stream import DoneEvent, ErrorEvent, NoticeEvent, RunResult, UsageEvent
 from deepstrike.wire.input import Resume
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from deepstrike.clock import Clock
-    from deepstrike.errors import DeepStrikeError
     from deepstrike.governance.policy import Governance
     from deepstrike.host.crew import Means
     from deepstrike.host.outbox import Outbox
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from deepstrike.stream import Status
     from deepstrike.wire.effect import Outcome
     from deepstrike.wire.input import Answer, Start
+    from deepstrike.wire.message import Notice
 
 _MICRO = 1_000_000
 _log = logging.getLogger("deepstrike")
@@ -50,6 +52,7 @@ class Task:
     means: Means
     governance: Governance | None = None
     form: Form | None = None
+    notices: tuple[Notice, ...] = ()
 
 
 class Conduct:
@@ -75,12 +78,18 @@ class Conduct:
     async def perform(self, outbox: Outbox) -> RunResult:
         """Pursue the goal; the result is also kept in `result`, even when this is cancelled on the way.
 
-        Raises what opening planes and the session raises. The session is given back before the `DoneEvent` goes out.
+        Raises what opening the session raises; a plane that cannot be opened is a run that failed. The session is given
+        back before the `DoneEvent` goes out.
         """
         clock = current_clock()
-        task = self._task = await self._prepare()
+        try:
+            task = self._task = await self._prepare()
+        except Exception as error:
+            return self._unbegun(error, outbox)
         oversight = Oversight(task.governance)
         session = await Session.open(task.session_id, task.log, task.recent, clock, task.first.config, oversight)
+        for notice in task.notices:
+            outbox.put(NoticeEvent(notice.code, notice.message))
         try:
             self.result = self._result(await self._outcome(session, outbox, clock))
             await session.rest(task.recent)
@@ -110,6 +119,18 @@ class Conduct:
         if self._interrupted is not None:
             drive.interrupt(self._interrupted)
         return await drive.run(session.oversight.first(task.first), *answers)
+
+    def _unbegun(self, error: Exception, outbox: Outbox) -> RunResult:
+        """The tools of a plane could not be had."""
+        if not isinstance(error, DeepStrikeError):
+            error = DeepStrikeError(f"the execution plane could not be opened: {told(error)}", code="plane")
+        message = f"{error.message}; the goal was not begun and nothing is recorded: run it again when that is mended"
+        code, retryable = error.code, error.retryable
+        usage = UsageEvent(0, 0)
+        self.result = RunResult("", None, "error", (), 0, usage, 0, self.session_id, message, code, retryable)
+        outbox.put(ErrorEvent(message, code, retryable))
+        outbox.put(_done(self.result))
+        return self.result
 
     def _lost(self, session: Session, error: DeepStrikeError) -> RunResult:
         """The log is behind the kernel: the counters are the kernel's, the status is the failure's."""

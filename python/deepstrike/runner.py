@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
-from deepstrike.execution.lifetime import Opening, close, open_plane
+from deepstrike.execution.lifetime import Opening, close, notices, open_plane
 from deepstrike.host.crew import Means
 from deepstrike.host.folding import look
 from deepstrike.host.parts import checked_part
@@ -73,7 +73,8 @@ class RuntimeRunner:
 
         Raises `ConfigError` for a goal, session id or extension that is wrong. The run itself raises `SessionBusy`,
         `CorruptLog` or another `SessionError` when the session cannot be opened; awaiting it gives a `RunResult` and
-        raises `RunFailed` on status `error`.
+        raises `RunFailed` on status `error`. Where the plane cannot be opened (an MCP server that is down), the run
+        ends `error` with nothing recorded.
         """
         session = secrets.token_hex(8) if session_id is None else _session_id(session_id)
         parts, wanted = _parts(goal), _criteria(criteria)
@@ -197,7 +198,9 @@ class RuntimeRunner:
             begun = first(self._config(session, admitted, way))
             _require_crossable(begun)
             means = self._means(admitted, deps, way)
-            return Task(session, begun, answers, self._log, self._recent, means, self._options.governance, self._form)
+            told = notices(self._plane)
+            log, recent, governance = self._log, self._recent, self._options.governance
+            return Task(session, begun, answers, log, recent, means, governance, self._form, told)
 
         made = None if isinstance(self._plane, Opening) else make()
 
