@@ -17,6 +17,7 @@ from deepstrike.host.requests import open_requests, resolve
 from deepstrike.host.session import HostFailed, JournalFailed, Session
 from deepstrike.host.steady import told
 from deepstrike.output.shape import Misfit
+from deepstrike.secrets import bound
 from deepstrike.stream import DoneEvent, ErrorEvent, NoticeEvent, RunResult, UsageEvent
 from deepstrike.wire.input import Resume
 
@@ -95,7 +96,7 @@ class Conduct:
             await session.rest(task.recent)
         except (JournalFailed, HostFailed) as error:
             self.result = self._lost(session, error)
-            outbox.put(ErrorEvent(error.message, error.code, error.retryable))
+            outbox.put(ErrorEvent(bound().hidden(error.message), error.code, error.retryable))
         except asyncio.CancelledError:
             outcome = session.abandon()
             self.result = None if outcome is None else self._result(outcome)
@@ -111,7 +112,8 @@ class Conduct:
         if isinstance(task.first, Resume):
             if session.kernel.phase == "idle":
                 raise unknown(task.session_id)
-            answers = resolve(session.kernel.pending(), task.answers, task.means.plane.validate)
+            validate = session.secrecy.validating(task.means.plane.validate)
+            answers = resolve(session.kernel.pending(), task.answers, validate)
             standing = session.kernel.outcome()
             if standing is not None and not answers and _stays(standing, task.first):
                 return standing
@@ -124,7 +126,8 @@ class Conduct:
         """The tools of a plane could not be had."""
         if not isinstance(error, DeepStrikeError):
             error = DeepStrikeError(f"the execution plane could not be opened: {told(error)}", code="plane")
-        message = f"{error.message}; the goal was not begun and nothing is recorded: run it again when that is mended"
+        why = bound().hidden(error.message)
+        message = f"{why}; the goal was not begun and nothing is recorded: run it again when that is mended"
         code, retryable = error.code, error.retryable
         usage = UsageEvent(0, 0)
         self.result = RunResult("", None, "error", (), 0, usage, 0, self.session_id, message, code, retryable)

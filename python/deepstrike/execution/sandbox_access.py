@@ -11,6 +11,7 @@ from typing import Final
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.confine.policy import LAYERS, Limits
+from deepstrike.secrets import bind_named
 
 Paths = Sequence[str | os.PathLike[str]]
 Network = bool | Sequence[int]
@@ -159,6 +160,7 @@ def _environment(env: object) -> Mapping[str, str]:
             raise ConfigError(f"env: {name!r} is no name of a variable")
         if not isinstance(value, str) or "\0" in value:  # the value may be a secret, so it is not shown
             raise ConfigError(f"env: the value of {name!r} must be a string without NUL")
+    bind_named(env)
     return dict(env)
 
 

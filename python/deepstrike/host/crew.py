@@ -238,7 +238,8 @@ class Crew:
         elif means.on_permission_request is None:
             return None
         else:
-            question = permission_question(ask, means.on_permission_request, means.plane.validate)
+            validate = self._session.secrecy.validating(means.plane.validate)
+            question = permission_question(ask, means.on_permission_request, validate)
         return Effort(question, question.run, self._context.copy())
 
     def _await_answer(self, ask: AskUser) -> None:

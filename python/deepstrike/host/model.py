@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ProviderError, Truncated
 from deepstrike.host.outbox import LIMIT
 from deepstrike.host.steady import forget_cancels, has_cancels, told
 from deepstrike.providers.base import Artefact, Finish, Source, ToolCall
+from deepstrike.secrets import Veil, bound
 from deepstrike.stream import NoticeEvent, RetryEvent, TextDelta, ThinkingDelta
 from deepstrike.text import well_formed, well_formed_json
 from deepstrike.wire.input import Failure, Fault, Reply
@@ -46,6 +48,7 @@ class ModelCall:
         "_source",
         "_stopping",
         "_usage",
+        "_veil",
         "_way",
     )
 
@@ -69,6 +72,7 @@ class ModelCall:
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._stopping = False
+        self._veil = Veil() if bound() else None
         self._way = way
 
     def stop(self, task: asyncio.Task[Reply | Failure | None]) -> None:
@@ -107,20 +111,13 @@ class ModelCall:
     async def _stream(self, provider: LLMProvider, request: ModelRequest) -> None:
         events = provider.stream(request)
         outbox = self._outbox
-        queue = outbox.events
         try:
             async for event in events:
                 if self._stopping:
                     break  # the provider swallowed the cancellation
                 if isinstance(event, _DELTAS):
-                    if event.delta:
-                        # The hot path: a delta goes to the list of its run and to the caller, nothing else.
-                        pieces = self._pieces if self._kind is type(event) else self._begin_run(type(event))
-                        pieces.append(event.delta)
-                        if outbox.quiet and len(queue) < LIMIT:
-                            queue.append(event)
-                        elif outbox.put(event):
-                            await outbox.room()
+                    if event.delta and self._said(event):
+                        await outbox.room()
                 else:
                     self._other(event)
         finally:
@@ -130,6 +127,22 @@ class ModelCall:
             raise asyncio.CancelledError
         if self._finish is None:
             raise Truncated("the model's stream ended without a finish reason: the answer is cut; try again")
+
+    def _said(self, event: TextDelta | ThinkingDelta) -> bool:
+        """The hot path: a delta goes to the list of its run and to the caller, nothing else. True when to wait."""
+        pieces = self._pieces if self._kind is type(event) else self._begin_run(type(event))
+        pieces.append(event.delta)
+        if self._veil is not None:
+            shown = self._veil.passed(event.delta)
+            if not shown:
+                return False
+            if shown != event.delta:
+                event = type(event)(shown)
+        outbox = self._outbox
+        if outbox.quiet and len(outbox.events) < LIMIT:
+            outbox.events.append(event)
+            return False
+        return outbox.put(event)
 
     def _begin_run(self, kind: type[TextDelta | ThinkingDelta]) -> list[str]:
         self._flush()
@@ -143,11 +156,11 @@ class ModelCall:
             self._finish = event.reason if event.reason in _FINISHES else "other"
         elif isinstance(event, RetryEvent):
             self._forget()
-            self._outbox.put(event)
+            self._outbox.put(replace(event, reason=bound().hidden(event.reason)))
         elif isinstance(event, Notice):
             notice = Notice(well_formed(event.code), well_formed(event.message))
             self._notices.append(notice)
-            self._outbox.put(NoticeEvent(notice.code, notice.message))
+            self._outbox.put(NoticeEvent(notice.code, bound().hidden(notice.message)))
         elif isinstance(event, Source):
             self._source = Source(well_formed(event.dialect), well_formed(event.model), event.price)
         elif isinstance(event, ToolCall):
@@ -165,20 +178,29 @@ class ModelCall:
             self._parts.append(CallPart(well_formed(call.id), name, text, self._plane.validate(name, text)))
         elif text:
             # The answer is a text for everybody from here on. An artefact may belong to the call, which is no more.
-            self._outbox.put(TextDelta(text))
+            self._outbox.put(TextDelta(bound().hidden(text)))
             self._parts = [part for part in self._parts if not isinstance(part, Opaque)]
             self._parts.append(Text(text))
 
     def _forget(self) -> None:
         """A retry begins the answer anew; only thinking can have been shown before one."""
+        if self._kind is not None:
+            self._unveil(self._kind)
         self._kind, self._usage, self._finish = None, None, None
         self._parts.clear()
 
     def _flush(self) -> None:
         if self._kind is not None:
+            self._unveil(self._kind)
             text = well_formed("".join(self._pieces))
             self._parts.append(Text(text) if self._kind is TextDelta else Thinking(text))
             self._kind = None
+
+    def _unveil(self, kind: type[TextDelta | ThinkingDelta]) -> None:
+        """Show what was held back for its likeness to a bound value."""
+        rest = "" if self._veil is None else self._veil.rest()
+        if rest:
+            self._outbox.put(kind(rest))
 
     def _whole(self) -> Reply:
         self._flush()

@@ -13,9 +13,10 @@ from deepstrike.execution.base import Invocation
 from deepstrike.host.exchange import question_text
 from deepstrike.host.narrate import json_value
 from deepstrike.host.parts import checked_part
+from deepstrike.host.secrecy import veiled
 from deepstrike.host.steady import told
 from deepstrike.kernel import clip
-from deepstrike.secrets import bound
+from deepstrike.secrets import Veil, bound
 from deepstrike.stream import ToolDeltaEvent
 from deepstrike.text import well_formed
 from deepstrike.tools.context import Flag, ToolContext
@@ -57,7 +58,9 @@ class ToolRun:
         "_ask",
         "_asked",
         "_cancelled",
+        "_deltas",
         "_effect",
+        "_emitted",
         "_loop",
         "_outbox",
         "_progress",
@@ -76,6 +79,9 @@ class ToolRun:
         self._answer: asyncio.Future[str | None] | None = None
         self._cancelled = Flag()
         self._progress: deque[str] | None = None
+        self._deltas = Veil()
+        # What is emitted stands for itself, so it is not cut for one or two letters.
+        self._emitted = Veil(patience=4)
         self._stopped = False
 
     def stop(self, task: asyncio.Task[None]) -> None:
@@ -97,9 +103,10 @@ class ToolRun:
     async def run(self, plane: ExecutionPlane, agent_id: str | None, deps: object) -> Result | Suspend | None:
         """The result, or the question that the tool was closed at; None when the run was stopped, or a refusal has
         settled the call."""
-        effect = self._session.secrecy.opened(self._effect)
+        secrecy, owed = self._session.secrecy, self._effect
+        effect = secrecy.opened(owed)
         if effect is None:
-            return Result(self._effect.id, ToolResult((Text(_WITHHELD),), "not_run"))
+            return Result(owed.id, ToolResult((Text(_WITHHELD),), "not_run"))
         self._effect = effect
         context = ToolContext(self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, self._emit)
         try:
@@ -110,6 +117,7 @@ class ToolRun:
                 result = await self._preview(result)
         except Parked as parked:
             self._quieten()
+            secrecy.again(owed, effect)
             return None if self._stopped or self._answer is not None else Suspend(effect.id, parked.payload)
         except asyncio.CancelledError:
             if self._stopped:
@@ -150,6 +158,9 @@ class ToolRun:
         """The tool is over: what it emitted is handed on, and nothing that comes later."""
         if self._progress is not None:
             self._flush()
+        for veil in (self._deltas, self._emitted):
+            if rest := veil.rest():
+                self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, rest))
         self._cancelled.set()
 
     def _emit(self, text: str) -> None:
@@ -168,14 +179,19 @@ class ToolRun:
         """Hand on what was emitted, while the caller keeps up. On the loop's thread only."""
         progress = self._progress
         while progress and not self._outbox.full:
-            self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, progress.popleft()))
+            if text := self._emitted.passed(progress.popleft()):
+                self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, text))
 
     async def _show(self, delta: str, chunk: object | None) -> None:
         if self._stopped:
             raise asyncio.CancelledError  # the tool swallowed the first one
         if self._repeats:
             return
-        if self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, delta, chunk)):
+        shown = self._deltas.passed(delta)
+        if not (shown or chunk is not None or not delta):
+            return
+        event = ToolDeltaEvent(self._effect.call_id, self._effect.name, shown, veiled(chunk))
+        if self._outbox.put(event):
             await self._outbox.room()
 
     def _exceeds_share(self, result: ToolResult) -> bool:
