@@ -60,6 +60,10 @@ class RuntimeOptions:
     on_tool_suspend: answers a tool's `Suspend`: called with the `ToolSuspendEvent`, gives the answer, a value that JSON
         can hold. A coroutine function runs on the loop, any other function in a thread. What it raises becomes the
         error result of the call. The goal's time goes on meanwhile. None means that a suspended run parks.
+    on_tool_error: what becomes of the other calls of a reply when one of them fails: "continue", they go on;
+        "cancel_siblings", those that run are cancelled (a sync tool is fenced off), those that wait for their turn are
+        not run, and each gets a result that says so; one that waits for an answer goes on waiting. Calls that were
+        refused or unknown have not failed in this sense.
     on_permission_request: says whether a call may run that governance asks about: called with the
         `PermissionRequestEvent`, gives True, False, `Deny("why")` or `Approve(arguments)`; anything else, or raising,
         denies. Functions and the goal's time are as for `on_tool_suspend`. None means that a run that asks parks.
@@ -95,6 +99,7 @@ class RuntimeOptions:
     on_tool_suspend: Callable[[ToolSuspendEvent], object] | None = None
     on_permission_request: Callable[[PermissionRequestEvent], object] | None = None
     governance: Governance | None = None
+    on_tool_error: Literal["continue", "cancel_siblings"] = "continue"
     output_type: object | None = None
     output_mode: OutputMode = "auto"
     durability: Literal["os", "disk"] | None = None
@@ -108,6 +113,7 @@ class RuntimeOptions:
         self._require_limits()
         _require_word("state_placement", self.state_placement, ("frozen", "live"))
         _require_word("output_mode", self.output_mode, MODES)
+        _require_word("on_tool_error", self.on_tool_error, ("continue", "cancel_siblings"))
         _require_text("system_prompt", self.system_prompt)
         _require_texts("initial_memory", self.initial_memory)
         if self.agent_id is not None:

@@ -231,6 +231,7 @@ class RuntimeRunner:
             options.on_tool_suspend,
             options.on_permission_request,
             way,
+            options.on_tool_error == "cancel_siblings",
         )
 
     def _config(self, session: str, extensions: Mapping[str, object], way: Way | None) -> Config:

@@ -171,11 +171,16 @@ class SignalEvent:
 
 @dataclass(frozen=True, slots=True)
 class RetryEvent:
-    """A model call failed before anything was shown and is tried again after `delay_ms`."""
+    """A model call failed before anything was shown and is tried again after `delay_ms`.
+
+    Or a tool's call failed, `call_id` and `name` say which, and its `retries` are not used up.
+    """
 
     attempt: int
     delay_ms: int
     reason: str
+    call_id: str | None = None
+    name: str | None = None
     type: ClassVar[Literal["retry"]] = "retry"
 
 

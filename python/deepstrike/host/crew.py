@@ -16,7 +16,7 @@ from deepstrike.host.model import ModelCall
 from deepstrike.host.steady import forget_cancels, has_cancels
 from deepstrike.host.tool import ToolRun
 from deepstrike.wire.effect import AskUser, CallModel, RunTool
-from deepstrike.wire.input import Value
+from deepstrike.wire.input import Result, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     Begin = Callable[[], Coroutine[object, object, "Input | None"]]
 
 _log = logging.getLogger("deepstrike")
+
+# How a call ends that was not to run, or was ended for another one's failure.
+_NO_FAILURES = frozenset({"", "not_run", "cancelled"})
 
 # How long a stopped effect may take to clean up before it is left behind.
 GRACE_SECONDS = 1.0
@@ -60,6 +63,7 @@ class Means:
     on_tool_suspend: OnToolSuspend | None = None
     on_permission_request: OnPermissionRequest | None = None
     way: Way | None = None
+    cancel_siblings: bool = False
 
 
 class Effort:
@@ -119,6 +123,7 @@ class Crew:
     __slots__ = (
         "_closing",
         "_context",
+        "_failed",
         "_loop",
         "_means",
         "_outbox",
@@ -143,6 +148,8 @@ class Crew:
         self._closing: list[Effort] = []
         # The tools that are still there while they wait, by the AskUser that they wait for.
         self._waiting: dict[int, ToolRun] = {}
+        # The tool of the newest reply whose failure ends the reply's other calls.
+        self._failed: str | None = None
 
     def launch(self, effects: list[Effect], by: Effort | None) -> None:
         """Start every effect that was not started yet; `by` is the effort whose task is free to go on.
@@ -207,8 +214,20 @@ class Crew:
                 await self._shake_off(effort)
             if item is None:
                 return
+            if self._means.cancel_siblings:
+                self._cancel_siblings(effort, item)
             await self._take(item, effort)
             effort = effort.next
+
+    def _cancel_siblings(self, effort: Effort, item: Input) -> None:
+        """One call of a reply has failed: the others of it end, also those that have not had their turn yet."""
+        failed = isinstance(item, Result) and item.result.error_kind not in _NO_FAILURES
+        if self._failed is not None or not failed or not isinstance(effort.work, ToolRun):
+            return
+        self._failed = effort.work.name
+        for other in self._started.values():
+            if other is not effort and not other.over and isinstance(other.work, ToolRun):
+                other.work.withdraw(self._failed, other.task)
 
     async def _shake_off(self, effort: Effort) -> None:
         """Requests to cancel the task that the effect left behind must not strike what its task goes on with."""
@@ -250,6 +269,7 @@ class Crew:
 
     def _model_call(self, effect: CallModel) -> Effort:
         means = self._means
+        self._failed = None
         call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model, means.way)
         session = self._session
         output = None if means.way is None else means.way.native
@@ -260,4 +280,6 @@ class Crew:
         means = self._means
         attended = means.on_tool_suspend is not None
         run = ToolRun(effect, self._session, self._outbox, self.spawn if attended else None)
+        if self._failed is not None:
+            run.withdraw(self._failed, None)
         return Effort(run, partial(run.run, means.plane, means.agent_id, means.deps), self._context.copy())

@@ -17,7 +17,7 @@ from deepstrike.host.secrecy import veiled
 from deepstrike.host.steady import told
 from deepstrike.kernel import clip
 from deepstrike.secrets import Veil, bound
-from deepstrike.stream import ToolDeltaEvent
+from deepstrike.stream import RetryEvent, ToolDeltaEvent
 from deepstrike.text import well_formed
 from deepstrike.tools.context import Flag, ToolContext
 from deepstrike.tools.suspension import Parked
@@ -66,6 +66,8 @@ class ToolRun:
         "_progress",
         "_session",
         "_stopped",
+        "_under_way",
+        "_withdrawn",
     )
 
     def __init__(self, effect: RunTool, session: Session, outbox: Outbox, ask: Ask | None) -> None:
@@ -83,12 +85,31 @@ class ToolRun:
         # What is emitted stands for itself, so it is not cut for one or two letters.
         self._emitted = Veil(patience=4)
         self._stopped = False
+        self._under_way = False
+        self._withdrawn: str | None = None
 
     def stop(self, task: asyncio.Task[None]) -> None:
         """Stop the tool: an async one is cancelled, a sync one fenced off and told by `ToolContext.cancelled`."""
         self._stopped = True
         self._cancelled.set()
         task.cancel()
+
+    def withdraw(self, failed: str, task: asyncio.Task[None] | None) -> None:
+        """End it with a result of its own, because the tool `failed`, of the same reply, has failed.
+
+        One that waits for an answer goes on waiting: the question is asked.
+        """
+        if self._answer is not None:
+            return
+        self._withdrawn = failed
+        if self._under_way and task is not None:
+            self._cancelled.set()
+            task.cancel()
+
+    @property
+    def name(self) -> str:
+        """The tool's."""
+        return self._effect.name
 
     @property
     def call_id(self) -> str:
@@ -104,13 +125,17 @@ class ToolRun:
         """The result, or the question that the tool was closed at; None when the run was stopped, or a refusal has
         settled the call."""
         secrecy, owed = self._session.secrecy, self._effect
+        if (early := self._superseded("not_run", "not run")) is not None:
+            return early
+        self._under_way = True
         effect = secrecy.opened(owed)
         if effect is None:
             return Result(owed.id, ToolResult((Text(_WITHHELD),), "not_run"))
         self._effect = effect
         context = ToolContext(self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, self._emit)
         try:
-            result = await plane.execute(Invocation(effect.name, effect.args, context, self._show, self._suspend))
+            invocation = Invocation(effect.name, effect.args, context, self._show, self._suspend, self._again)
+            result = await plane.execute(invocation)
             if len(result.parts) != 1 or type(result.parts[0]) is not Text:
                 result = ToolResult(tuple(map(checked_part, result.parts)), result.error_kind, result.blob)
             if self._exceeds_share(result):
@@ -122,11 +147,21 @@ class ToolRun:
         except asyncio.CancelledError:
             if self._stopped:
                 return None
+            self._quieten()
+            if (ended := self._superseded("cancelled", "cancelled while it ran; it may have taken effect")) is not None:
+                return ended
             result = ToolResult((Text("the tool was cancelled from inside"),), "exception")
         except Exception as error:
             result = ToolResult((Text(well_formed(told(error))),), "exception")
         self._quieten()
         return Result(effect.id, result)
+
+    def _superseded(self, kind: str, what: str) -> Result | None:
+        """The result of a call that was withdrawn; None for one that was not."""
+        if self._withdrawn is None:
+            return None
+        why = f"{what}: {self._withdrawn}, called in the same reply, failed"
+        return Result(self._effect.id, ToolResult((Text(why),), kind))
 
     def broken(self, error: BaseException) -> Result:
         """What the call comes to where even telling its failure failed."""
@@ -193,6 +228,12 @@ class ToolRun:
         event = ToolDeltaEvent(self._effect.call_id, self._effect.name, shown, veiled(chunk))
         if self._outbox.put(event):
             await self._outbox.room()
+
+    def _again(self, tried: int, delay_ms: int, reason: str) -> None:
+        """See `Invocation.again`."""
+        if not self._stopped:
+            effect = self._effect
+            self._outbox.put(RetryEvent(tried, delay_ms, bound().hidden(reason), effect.call_id, effect.name))
 
     def _exceeds_share(self, result: ToolResult) -> bool:
         """Whether the text could be more tokens than its share of the window."""
