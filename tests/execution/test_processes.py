@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,9 @@ def with_mark(mark: str) -> list[int]:
     """Processes whose command line has the word."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
+        with suppress(OSError):
             if mark.encode() in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
-        except OSError:
-            continue
     return found
 
 
