@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.local import LocalExecutionPlane
-from deepstrike.output.way import MODES
+from deepstrike.output.way import MODES, require_native
 from deepstrike.providers.base import ModelInfo, Provider
 from deepstrike.sessions.memory import InMemorySessionLog
 from deepstrike.wire.policy import Limits, Model, Policy
@@ -124,7 +124,8 @@ class RuntimeOptions:
             _require_governance(self.governance)
         if self.durability is not None:
             _require_durable(self.durability, self.session_log)
-        self.form()
+        if self.form() is not None and self.output_mode == "native":
+            require_native(self.provider)
         self.limits(self.admit({}))
 
     def _require_limits(self) -> None:

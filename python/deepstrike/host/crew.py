@@ -15,6 +15,7 @@ from deepstrike.host.context import InContext
 from deepstrike.host.model import ModelCall
 from deepstrike.host.steady import forget_cancels, has_cancels
 from deepstrike.host.tool import ToolRun
+from deepstrike.providers.dialects.strict_tools import STRICT_TOOLS
 from deepstrike.wire.effect import AskUser, CallModel, RunTool
 from deepstrike.wire.input import Result, Value
 
@@ -270,7 +271,8 @@ class Crew:
     def _model_call(self, effect: CallModel) -> Effort:
         means = self._means
         self._failed = None
-        call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model, means.way)
+        strict = means.extensions.get(STRICT_TOOLS) is True
+        call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model, means.way, strict=strict)
         session = self._session
         output = None if means.way is None else means.way.native
         request = session.prompt.request(session.kernel, effect, means.extensions, session.limits, output)

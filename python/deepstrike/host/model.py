@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 from deepstrike.errors import ProviderError, Truncated
 from deepstrike.host.outbox import LIMIT
 from deepstrike.host.steady import forget_cancels, has_cancels, told
+from deepstrike.kernel import META_TOOLS
+from deepstrike.output.nulls import without_nulls
 from deepstrike.providers.base import Artefact, Finish, Source, ToolCall
 from deepstrike.secrets import Veil, bound
 from deepstrike.stream import NoticeEvent, RetryEvent, TextDelta, ThinkingDelta
 from deepstrike.text import well_formed, well_formed_json
+from deepstrike.tools.arguments import INVALID
 from deepstrike.wire.input import Failure, Fault, Reply
-from deepstrike.wire.message import CallPart, Notice, Opaque, Text, Thinking, Usage
+from deepstrike.wire.message import CallPart, Err, Notice, Ok, Opaque, Text, Thinking, Usage
 
 if TYPE_CHECKING:
     from deepstrike.execution.base import ExecutionPlane
@@ -47,6 +50,7 @@ class ModelCall:
         "_plane",
         "_source",
         "_stopping",
+        "_strict",
         "_usage",
         "_veil",
         "_way",
@@ -60,7 +64,10 @@ class ModelCall:
         dialect: str,
         model: str,
         way: Way | None = None,
+        *,
+        strict: bool = False,
     ) -> None:
+        """`strict` says that the tools went out in strict mode."""
         self._effect = effect.id
         self._plane = plane
         self._outbox = outbox
@@ -74,6 +81,7 @@ class ModelCall:
         self._stopping = False
         self._veil = Veil() if bound() else None
         self._way = way
+        self._strict = strict
 
     def stop(self, task: asyncio.Task[Reply | Failure | None]) -> None:
         """Stop the call; its task then gives what was shown so far."""
@@ -175,12 +183,24 @@ class ModelCall:
     def _called(self, call: ToolCall) -> None:
         text, name = well_formed_json(call.arguments_text), well_formed(call.name)
         if self._way is None or not self._way.is_answer(name):
-            self._parts.append(CallPart(well_formed(call.id), name, text, self._plane.validate(name, text)))
+            self._parts.append(CallPart(well_formed(call.id), name, text, self._validated(name, text)))
         elif text:
             # The answer is a text for everybody from here on. An artefact may belong to the call, which is no more.
             self._outbox.put(TextDelta(bound().hidden(text)))
             self._parts = [part for part in self._parts if not isinstance(part, Opaque)]
             self._parts.append(Text(text))
+
+    def _validated(self, name: str, text: str) -> Validated:
+        """In strict mode a model can only say null for what it leaves out: then the null is taken for that."""
+        found = self._plane.validate(name, text)
+        if not self._strict or not isinstance(found, Err) or found.kind != INVALID:
+            return found
+        spec = next((spec for spec in (*self._plane.specs(), *META_TOOLS.values()) if spec.name == name), None)
+        meant = None if spec is None else without_nulls(text, spec.parameters)
+        if meant is None:
+            return found
+        again = self._plane.validate(name, meant)
+        return Ok(meant) if isinstance(again, Ok) and again.text is None else again
 
     def _forget(self) -> None:
         """A retry begins the answer anew; only thinking can have been shown before one."""

@@ -84,6 +84,10 @@ class ServiceProvider(Provider):
         sent = access.headers(key, profile, headers)
         self._endpoint = _endpoint(self._base_url, url, sent, self._faults, profile.timeouts, options)
 
+    def sends_form(self) -> bool:
+        """See `Provider.sends_form`: also to an address of which nobody knows whether it takes the form."""
+        return self.structured or self._profile.dialect.structured
+
     def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
         """See `Provider.admit`."""
         return known.admit(extensions, self._profile.fields, self.info)

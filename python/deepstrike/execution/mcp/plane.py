@@ -51,7 +51,10 @@ class McpExecutionPlane:
     (`recall`) becomes `mcp_recall`. `allow` offers only the tools whose own names are in it;
     `*`, `?` and `[…]` match as in a shell. `timeout_ms` bounds a call, `connect_timeout_ms` the way to a list of tools.
     `on_elicitation(Elicitation)` answers the server's questions to the user, with a mapping of fields, `True` or None
-    (declined); it may be async, a sync one runs in a thread. Without it they are declined. `trust_hints=True` believes
+    (declined); it may be async, a sync one runs in a thread. Without it a question becomes a `ToolSuspendEvent` of the
+    call, with the same answers from `on_tool_suspend` or a later `resume`. No server waits that long: where the run
+    parks, the call is cancelled, and made again once the answer is there. It is declined while several calls of this
+    plane are under way, since a server does not say which one asks. `trust_hints=True` believes
     the server that a tool only reads or may be repeated, and so lets its calls be run again after a crash; otherwise
     every tool is `once`. `revision` fixes the protocol's revision, else the newest that both speak is used.
 
@@ -191,7 +194,7 @@ class McpExecutionPlane:
         from deepstrike.execution.mcp.calling import tool_call  # the client is loaded: there is a catalogue
 
         contact = self._contact()
-        flight = contact.flights.begin(self._timeout_ms / 1000)
+        flight = contact.flights.begin(self._timeout_ms / 1000, invocation.suspend)
         work = tool_call(offered.original, invocation.args_text, flight.notes, invocation.context.emit)
         try:
             return await contact.do(work, flight)
