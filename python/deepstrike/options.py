@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NoReturn, Protocol, runtime_checkable
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.local import LocalExecutionPlane
@@ -33,6 +33,10 @@ class _Durable(Protocol):
         """The same sessions, appended to with this durability from now on."""
 
 
+_ONE_OF_A_KIND = (
+    "RuntimeOptions hold keys, connections and locks, so they are neither pickled nor copied in depth: change some by "
+    "dataclasses.replace(options, …), and build them anew in another process"
+)
 _UNKNOWN_MODEL = ModelInfo(id="")
 _MICRO = 1_000_000
 
@@ -127,6 +131,18 @@ class RuntimeOptions:
         if self.form() is not None and self.output_mode == "native":
             require_native(self.provider)
         self.limits(self.admit({}))
+
+    def __copy__(self) -> RuntimeOptions:
+        """The same objects in other options, as by `dataclasses.replace`."""
+        return replace(self)
+
+    def __deepcopy__(self, _memo: object) -> NoReturn:
+        """Raises `ConfigError`: options hold keys, connections and locks."""
+        raise ConfigError(_ONE_OF_A_KIND)
+
+    def __reduce__(self) -> NoReturn:
+        """Raises `ConfigError`, as `__deepcopy__` does."""
+        raise ConfigError(_ONE_OF_A_KIND)
 
     def _require_limits(self) -> None:
         for name, value in (("max_turns", self.max_turns), ("max_parallel_tools", self.max_parallel_tools)):
