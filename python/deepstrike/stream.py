@@ -74,7 +74,8 @@ class ToolResultEvent:
     """A call has its result; `content` is the text the model gets.
 
     `error_kind` is None for a good result, else one of unknown_tool, invalid_arguments, exception, tool_error, timeout,
-    denied, rate_limited, cancelled, not_run, outcome_unknown, withdrawn; in the sandbox also exit_code, limit, confinement.
+    denied, rate_limited, cancelled, not_run, outcome_unknown, withdrawn; in the sandbox also exit_code, limit and
+    confinement.
     """
 
     call_id: str
