@@ -71,6 +71,7 @@ class AgentOptions(TypedDict, total=False):
     state_placement: Literal["frozen", "live"]
     on_tool_suspend: Callable[[ToolSuspendEvent], object] | None
     on_permission_request: Callable[[PermissionRequestEvent], object] | None
+    on_tool_error: Literal["continue", "cancel_siblings"]
     governance: Governance | None
     output_type: object | None
     output_mode: OutputMode

@@ -332,9 +332,7 @@ async def test_given_a_store_that_raises_when_dreamed_then_the_error_says_what_f
     assert (texts(store.memories), "dreamed" in store.sessions["s1"].metadata) == (["tea"], True)
 
 
-@pytest.mark.parametrize(
-    ("method", "given"), [("load_sessions", None), ("load_sessions", [{}]), ("load_memories", [1])]
-)
+@pytest.mark.parametrize(("method", "given"), [("load_sessions", 7), ("load_sessions", [{}]), ("load_memories", [1])])
 async def test_given_a_store_that_gives_something_else_when_dreamed_then_the_error_says_what_is_wanted(
     method: str, given: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

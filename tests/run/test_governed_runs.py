@@ -27,6 +27,7 @@ from deepstrike import (
     ConfigError,
     Governance,
     InMemorySessionLog,
+    LocalExecutionPlane,
     PermissionManager,
     RuntimeOptions,
     RuntimeRunner,
@@ -143,7 +144,7 @@ async def test_a_session_kept_in_memory_tells_another_policy_of_its_calls() -> N
     script = Script(calls(call("look")), say("ok"), calls(call("look", "{}", "c2")), say("ok"))
     options = RuntimeOptions(
         provider=script,
-        execution_plane=runner_of(script, Shell().look)._plane,
+        execution_plane=LocalExecutionPlane().register(Shell().look),
         governance=governance(),
         max_tokens=9_999,
     )
