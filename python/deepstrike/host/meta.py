@@ -28,7 +28,7 @@ _ARGUMENTS = {
 
 
 class MetaPlane:
-    """A plane behind the meta-tools of one session. They are there where the plane has tools (kernel: `meta`)."""
+    """A plane behind the meta-tools of one session. They are there when the model was offered them (kernel: `meta`)."""
 
     __slots__ = ("_plane", "_session")
 
@@ -42,7 +42,7 @@ class MetaPlane:
 
     def validate(self, name: str, args_text: str) -> Validated:
         """Check a call's arguments; never raises (execution/base.py)."""
-        if name in _ARGUMENTS and self._session.offers_tools:
+        if name in _ARGUMENTS and self._session.prompt.offers(name):
             return _ARGUMENTS[name].check(args_text)
         return self._plane.validate(name, args_text)
 

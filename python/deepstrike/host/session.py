@@ -64,7 +64,6 @@ class Session:
         "limits",
         "model",
         "narrator",
-        "offers_tools",
         "oversight",
         "prompt",
         "result_share",
@@ -87,7 +86,6 @@ class Session:
         self.narrator = standing.narrator
         self.model = config.model.id
         self.limits = config.limits
-        self.offers_tools = bool(config.tools)
         # The part of the window, in tokens, that one tool result may fill.
         self.result_share = max(1, config.limits.window // 4)
         self.oversight = oversight

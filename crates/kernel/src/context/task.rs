@@ -66,16 +66,28 @@ impl Task {
         (self.opening_seq, self.opening_below) = (self.goal_seq, false);
     }
 
+    /// Whether the prompt was compressed, so that something of it stands in the log only.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.digest.passes > 0
+    }
+
     /// Whether there is anything beside the goal.
     #[must_use]
     pub fn is_under_way(&self) -> bool {
         self.plan != Plan::default() || !self.signals.is_empty()
     }
 
-    /// A signal is read.
-    pub(crate) fn hear(&mut self, heard: Heard) {
+    /// A signal is read. The newest are kept, as many as have room.
+    pub(crate) fn hear(&mut self, heard: Heard, room: u64) {
         self.signals.push(heard);
-        let surplus = self.signals.len().saturating_sub(SIGNALS);
+        let mut left = room;
+        let newest = self.signals.iter().rev().take(SIGNALS).take_while(|heard| {
+            let rest = left.checked_sub(heard.tokens.saturating_add(FRAME));
+            left = rest.unwrap_or(0);
+            rest.is_some()
+        });
+        let surplus = self.signals.len().saturating_sub(newest.count());
         self.signals.drain(..surplus);
     }
 
@@ -103,7 +115,7 @@ impl Task {
     /// `turns[0]`: the opening, the state, the digest.
     #[must_use]
     pub fn snapshot(&self) -> Vec<Part> {
-        self.with_state(&self.opening, self.state_text(self.without_delta()))
+        self.with_state(&self.opening, self.state_text(self.without_delta(self.digest.to)))
     }
 
     /// The canonical `turns[0]`: the goal and the state as they are now, wherever on the wire they stand.
@@ -125,14 +137,20 @@ impl Task {
     /// Tokens of that snapshot: of the parts it is made of, each counted when it came.
     #[must_use]
     pub fn snapshot_tokens(&self) -> u64 {
-        let parts = [self.opening_tokens, self.plan_tokens, self.digest_tokens, FRAME];
-        let signals = self.without_delta().map(|heard| heard.tokens.saturating_add(FRAME));
-        parts.into_iter().chain(signals).fold(0, u64::saturating_add)
+        let parts = [self.opening_tokens, self.digest_tokens, self.state_tokens(self.digest.to)];
+        parts.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Signals that no delta among the turns tells.
-    fn without_delta(&self) -> impl Iterator<Item = &Heard> {
-        self.signals.iter().filter(|heard| heard.delta <= self.digest.to)
+    /// Tokens of plan and signals in it, where the deltas up to record `to` have left.
+    #[must_use]
+    pub fn state_tokens(&self, to: u64) -> u64 {
+        let signals = self.without_delta(to).map(|heard| heard.tokens.saturating_add(FRAME));
+        [self.plan_tokens, FRAME].into_iter().chain(signals).fold(0, u64::saturating_add)
+    }
+
+    /// Signals that no delta among the turns behind record `to` tells.
+    fn without_delta(&self, to: u64) -> impl Iterator<Item = &Heard> {
+        self.signals.iter().filter(move |heard| heard.delta <= to)
     }
 
     fn state_text<'a>(&self, signals: impl Iterator<Item = &'a Heard>) -> String {
@@ -148,7 +166,7 @@ impl Task {
 }
 
 /// Tokens of the words between the parts of a snapshot.
-const FRAME: u64 = 8;
+pub const FRAME: u64 = 8;
 
 /// The plan as the model reads it, the same in `turns[0]` and in a delta; empty where there is none.
 #[must_use]

@@ -16,6 +16,9 @@ use crate::wire::event::{CallRef, Ended};
 use crate::wire::message::Usage;
 use crate::wire::policy::{Config, Limits, Price};
 
+/// Which part of the room for history the plan may have, and which the signals.
+const TASK_SHARE: u64 = 6;
+
 /// The fold of a session's log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
@@ -82,6 +85,8 @@ pub(crate) struct Tally {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LastReply {
     pub(crate) next: Next,
+    /// Active milliseconds of the goal when it came.
+    pub(crate) since_ms: u64,
     pub(crate) calls: Vec<OpenCall>,
 }
 
@@ -91,6 +96,8 @@ pub(crate) struct Note {
     pub(crate) text: String,
     pub(crate) tokens: u64,
     pub(crate) of: Origin,
+    /// The record that it is from.
+    pub(crate) seq: u64,
 }
 
 /// What a note is.
@@ -100,8 +107,11 @@ pub(crate) enum Origin {
     Word,
     /// The plan changed.
     Plan,
-    /// A signal came.
-    Signal,
+    /// A signal came; one that is urgent is read before others.
+    Signal {
+        /// Whether it is.
+        urgent: bool,
+    },
 }
 
 impl State {
@@ -130,6 +140,13 @@ impl State {
     #[must_use]
     pub fn limits(&self) -> Option<&Limits> {
         self.run.as_ref().map(|run| &run.config.limits)
+    }
+
+    /// Tokens that the plan may have, and the signals: the task state must never fill what head and goal leave.
+    pub(crate) fn task_room(&self) -> u64 {
+        let Some(Limits { window, reserve, .. }) = self.limits() else { return 0 };
+        let fixed = self.prompt.head_tokens().saturating_add(self.task.opening_tokens);
+        window.saturating_sub(*reserve).saturating_sub(fixed) / TASK_SHARE
     }
 
     /// Whether a call id was given out in this session. Ids are kept as hashes: a collision only costs a longer id.

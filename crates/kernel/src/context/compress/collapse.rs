@@ -15,15 +15,14 @@ fn apply(draft: &mut Draft<'_>) {
 
 /// Takes whole turns from the oldest on, until the draft is light or only `kept` pieces stand before the newest turn.
 pub(super) fn take_turns(draft: &mut Draft<'_>, kept: usize) {
-    let last = draft.newest().saturating_sub(kept);
+    let newest = draft.newest();
+    let last = newest.saturating_sub(kept);
     let excess = draft.excess();
     let mut freed = 0_u64;
     let mut count = 0;
     while count < last && freed < excess {
-        let end = turn_end(draft, count);
-        if end > draft.newest() {
-            break;
-        }
+        // What is told with the newest goal stands behind the turn before it.
+        let end = turn_end(draft, count).min(newest);
         let taken = draft.pieces.get(count..end).unwrap_or_default();
         freed = taken.iter().fold(freed, |sum, piece| sum.saturating_add(piece.source.tokens));
         count = end;

@@ -5,12 +5,16 @@ use alloc::vec::Vec;
 
 use super::close_all;
 use super::stop::aborted;
+use crate::context::shorten::to_fit;
 use crate::run::closing::{Why, close};
 use crate::run::follow::Desk;
 use crate::run::state::{Run, State};
 use crate::signals::{self, Force};
 use crate::wire::event::{Event, PolicyChanged, Signalled};
 use crate::wire::input::{Notify, SetPolicy};
+
+/// Which part of the room for signals one of them may have.
+const MOST_OF_ROOM: u64 = 2;
 
 /// A signal whose key was heard before makes no records.
 pub(super) fn notify(state: &State, input: Notify, desk: &Desk<'_>) -> Vec<Event> {
@@ -24,8 +28,11 @@ pub(super) fn notify(state: &State, input: Notify, desk: &Desk<'_>) -> Vec<Event
         Force::Supersede => supersede(run, desk),
         Force::Stop => stop(run, desk),
     };
-    let tokens = desk.scale(&run.config.model.id).text(&signals::text(&signal));
-    let heard = Event::Signalled(Signalled { signal, tokens });
+    let scale = desk.scale(&run.config.model.id);
+    let text = signals::text(&signal);
+    let short = to_fit(&text, state.task_room() / MOST_OF_ROOM, state.next, &scale);
+    let tokens = scale.text(short.as_deref().unwrap_or(&text));
+    let heard = Event::Signalled(Signalled { signal, tokens, text: short.unwrap_or_default() });
     [heard].into_iter().chain(after).collect()
 }
 

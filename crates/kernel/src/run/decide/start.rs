@@ -25,7 +25,9 @@ pub(super) fn start(state: &State, input: Start, desk: &Desk<'_>) -> Result<Vec<
     let mut events = state.run.as_ref().map_or_else(Vec::new, |run| close_all(run, Why::OtherGoal, desk));
     let scale = desk.scale(&input.config.model.id);
     let goal = scale.content(&render::goal_parts(&input.goal, &input.criteria));
-    let tokens = scale.head(&render::head_block(&input.config, meta::tools(&input.config))).saturating_add(goal);
+    let tokens = scale
+        .head(&render::head_block(&input.config, meta::tools(&input.config, state.task.has_left())))
+        .saturating_add(goal);
     let Start { goal, config, criteria } = input;
     events.push(Event::Started(Started { format: FORMAT, renderer: RENDERER, goal, config, tokens, criteria }));
     Ok(events)

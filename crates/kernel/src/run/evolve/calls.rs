@@ -42,7 +42,7 @@ pub(super) fn begun(state: &mut State, event: &Begun) -> Result<(), Misfit> {
 pub(super) fn settled(state: &mut State, seq: u64, event: &Settled) -> Result<(), Misfit> {
     let call = open_call(state, event.call)?;
     let block = render::result_block(&call.id, &call.name, &event.result);
-    let (outcome, failed) = (stuck::outcome(&event.result), !event.result.error_kind.is_empty());
+    let (outcome, failed) = (stuck::outcome(&event.result), stuck::failed(&event.result));
     call.step = Step::Settled { block, seq, outcome, failed, tokens: event.tokens };
     if live(state)?.open_calls().next().is_none() {
         close_reply(state, seq)?;
@@ -52,12 +52,13 @@ pub(super) fn settled(state: &mut State, seq: u64, event: &Settled) -> Result<()
 
 /// All calls have their results: they go into the prompt in call order, directly behind the reply.
 fn close_reply(state: &mut State, seq: u64) -> Result<(), Misfit> {
-    let reply = live(state)?.reply.as_mut().ok_or("there is no reply")?;
+    let run = live(state)?;
+    let reply = run.reply.as_mut().ok_or("there is no reply")?;
     let calls = core::mem::take(&mut reply.calls);
     let ends = matches!(reply.next, Next::End(_));
-    let rounds = &mut live(state)?.rounds;
-    stuck::remember(rounds, stuck::round(&calls));
-    let nudge = stuck::nudge(rounds);
+    let took_ms = run.tally.active_ms.saturating_sub(reply.since_ms);
+    stuck::remember(&mut run.rounds, stuck::round(&calls, took_ms));
+    let nudge = stuck::nudge(&run.rounds);
     for call in calls {
         if let Step::Settled { block, seq, tokens, .. } = call.step {
             state.prompt.push(block, Source { role: Role::Result, seq, tokens });

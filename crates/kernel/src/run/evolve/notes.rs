@@ -1,12 +1,16 @@
 //! What the model reads beside the goal, and a prompt made anew.
 
+use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::goal::head_text;
 use super::{Misfit, live};
+use crate::context::compress::span;
 use crate::context::prompt::Entry;
 use crate::context::render;
-use crate::context::task::Heard;
+use crate::context::task::{FRAME, Heard};
 use crate::context::weigh::own_words;
 use crate::run::state::{Note, Origin, Overflow, State};
 use crate::signals;
@@ -25,17 +29,18 @@ pub(super) fn ask(state: &mut State, seq: u64) {
 
 pub(super) fn note(state: &mut State, text: String) {
     let tokens = own_words(&text);
-    state.notes.push(Note { text, tokens, of: Origin::Word });
+    state.notes.push(Note { text, tokens, of: Origin::Word, seq: state.next });
 }
 
 /// What waits to be read becomes one delta at the tail; with live placement, changes of the task state go to `turns[0]`.
 pub(super) fn read_notes(state: &mut State, seq: u64) {
-    let (words, changes): (Vec<_>, Vec<_>) =
-        core::mem::take(&mut state.notes).into_iter().partition(|note| note.of == Origin::Word);
+    let room = state.task_room();
+    let notes = within(core::mem::take(&mut state.notes), room);
+    let (words, changes): (Vec<_>, Vec<_>) = notes.into_iter().partition(|note| note.of == Origin::Word);
     let live = state.run.as_ref().is_some_and(|run| run.config.placement == Placement::Live);
-    for note in changes.iter().filter(|note| note.of == Origin::Signal) {
+    for note in changes.iter().filter(|note| matches!(note.of, Origin::Signal { .. })) {
         let delta = if live { 0 } else { seq };
-        state.task.hear(Heard { delta, text: note.text.clone(), tokens: note.tokens });
+        state.task.hear(Heard { delta, text: note.text.clone(), tokens: note.tokens }, room);
     }
     if !live {
         return append(state, seq, changes.into_iter().chain(words));
@@ -44,6 +49,27 @@ pub(super) fn read_notes(state: &mut State, seq: u64) {
         restate(state);
     }
     append(state, seq, words.into_iter());
+}
+
+/// The notes without the signals that there is no room for: the urgent ones stay before others, the newest before older
+/// ones. What does not stay is told of, with its reference.
+fn within(notes: Vec<Note>, room: u64) -> Vec<Note> {
+    let mut left = room;
+    let mut gone: BTreeSet<u64> = BTreeSet::new();
+    for urgent in [true, false] {
+        for note in notes.iter().rev().filter(|note| note.of == Origin::Signal { urgent }) {
+            let tokens = note.tokens.saturating_add(FRAME);
+            match left.checked_sub(tokens) {
+                Some(rest) => left = rest,
+                None => drop(gone.insert(note.seq)),
+            }
+        }
+    }
+    let (Some(first), Some(last)) = (gone.first(), gone.last()) else { return notes };
+    let text = format!("{} more signals came that are not told here; recall(\"{}\")", gone.len(), span(*first, *last));
+    let told = Note { tokens: own_words(&text), text, of: Origin::Word, seq: *last };
+    let kept = notes.into_iter().filter(|note| !gone.contains(&note.seq) || note.of == Origin::Word);
+    kept.chain([told]).collect()
 }
 
 /// With live placement `turns[0]` must not go on telling the plan of the goal before.
@@ -80,24 +106,27 @@ pub(super) fn go_on(state: &mut State, words: &str) {
     }
 }
 
-pub(super) fn signalled(state: &mut State, event: &Signalled) -> Result<(), Misfit> {
-    live(state)?;
+pub(super) fn signalled(state: &mut State, seq: u64, event: &Signalled) -> Result<(), Misfit> {
+    // What comes from outside tells the rounds behind it from those before.
+    live(state)?.rounds.clear();
     if let Some(key) = &event.signal.dedupe_key {
         state.heard.insert(key.as_str().into());
     }
-    state.notes.push(Note { text: signals::text(&event.signal), tokens: event.tokens, of: Origin::Signal });
+    let text = if event.text.is_empty() { signals::text(&event.signal) } else { event.text.clone() };
+    let of = Origin::Signal { urgent: signals::force(&event.signal) != signals::Force::Read };
+    state.notes.push(Note { text, tokens: event.tokens, of, seq });
     Ok(())
 }
 
 /// Of several changes of the plan before one call only the last is read.
-pub(super) fn state_changed(state: &mut State, event: &StateChanged) -> Result<(), Misfit> {
+pub(super) fn state_changed(state: &mut State, seq: u64, event: &StateChanged) -> Result<(), Misfit> {
     live(state)?;
     let of = if event.plan.is_some() { Origin::Plan } else { Origin::Word };
     if let Some(plan) = &event.plan {
         (state.task.plan, state.task.plan_tokens) = (plan.clone(), event.tokens);
         state.notes.retain(|note| note.of != Origin::Plan);
     }
-    state.notes.push(Note { text: event.text.clone(), tokens: event.tokens, of });
+    state.notes.push(Note { text: event.text.clone(), tokens: event.tokens, of, seq });
     Ok(())
 }
 
@@ -115,6 +144,10 @@ pub(super) fn compressed(state: &mut State, seq: u64, event: &Compressed) -> Res
     }
     let pairs = event.blocks.iter().zip(&event.sources);
     let turns = pairs.map(|(block, source)| Entry { text: render::block_text(block), source: *source }).collect();
+    if let Some(tokens) = event.head {
+        let head = head_text(&run.config, true);
+        state.prompt.reopen(head, Source { role: Role::Head, seq, tokens });
+    }
     state.prompt.replace(turns);
     reopen(state, event);
     Ok(())

@@ -37,7 +37,8 @@ pub(super) fn replied(state: &mut State, seq: u64, event: &Replied) -> Result<()
         ask(state, seq);
     } else {
         let calls = recorded_calls(event, seq, &session);
-        live(state)?.reply = Some(LastReply { next: then, calls });
+        let run = live(state)?;
+        run.reply = Some(LastReply { next: then, since_ms: run.tally.active_ms, calls });
     }
     Ok(())
 }
@@ -72,7 +73,7 @@ fn add(sum: &mut Usage, usage: &Usage) {
 /// Puts what the model said into the prompt, if it said anything.
 fn keep(state: &mut State, seq: u64, event: &Replied) {
     if event.usage.input > 0 {
-        state.prompt.anchor(event.usage.input);
+        state.prompt.anchor(event.usage.input, event.least);
     }
     if speaks(&event.parts) || (event.complete && calls(&event.parts)) {
         let block = render::assistant_block(&event.parts, event.complete, &event.dialect, &event.model);
