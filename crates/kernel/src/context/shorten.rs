@@ -8,6 +8,9 @@ use super::weigh::Scale;
 /// How often a text is made shorter when it turns out heavier than its room.
 const TRIES: usize = 6;
 
+/// Characters that stay in any case: they say what the text is.
+const LEAST: usize = 16;
+
 /// The text on one line in at most `room` tokens, as far as the mark allows it; none where it fits as it is. `seq` is the
 /// record that has all of it.
 #[must_use]
@@ -23,9 +26,9 @@ pub fn to_fit(text: &str, room: u64, seq: u64, scale: &Scale<'_>) -> Option<Stri
         if scale.text(&short) <= room {
             return Some(short);
         }
-        kept = kept / 3 * 2;
+        kept = kept.saturating_sub(kept.div_ceil(3));
     }
-    Some(around(text, all, 0, seq))
+    Some(around(text, all, LEAST, seq))
 }
 
 /// Three quarters of the characters that stay are from the beginning.

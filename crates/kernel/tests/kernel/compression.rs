@@ -512,10 +512,10 @@ fn a_run_without_tools_is_offered_to_recall_once_something_left_and_from_then_on
 fn a_compression_says_what_left_and_what_was_shortened() {
     let compressed = |window, bytes| {
         let mut world = begun(windowed(window));
-        (0..30).for_each(|number| drop(turn(&mut world, number, bytes)));
+        (0..60).for_each(|number| drop(turn(&mut world, number, bytes)));
         compressions(&world)
     };
-    let (collapses, elides) = (compressed(3_000, 900), compressed(8_000, 3_600));
+    let (collapses, elides) = (compressed(3_000, 200), compressed(8_000, 3_600));
     for each in collapses.iter().chain(&elides) {
         let stays: Vec<u64> = each.sources.iter().map(|source| source.seq).collect();
         assert!(each.shortened.iter().all(|seq| stays.contains(seq)), "{each:?}");

@@ -45,9 +45,16 @@ pub struct Draft<'a> {
     shortened: Vec<u64>,
 }
 
-/// Hundredths of the target's room for history that the user's own words may take, of the rest that everything else in
-/// the digest may; and the least of that in tokens.
-const SAID_SHARE: u64 = 50;
+/// Hundredths of the target's room for history that the user's own words may take: of a small room less, where the values
+/// need what there is.
+const SAID_SHARE: u64 = 40;
+const SAID_SHARE_OF_SMALL: u64 = 22;
+
+/// Tokens of a small room, and of one that is none any more.
+const SMALL: u64 = 2_000;
+const LARGE: u64 = 3_000;
+
+/// Hundredths of the rest that everything else in the digest may take; and the least of that in tokens.
 const DIGEST_SHARE: u64 = 60;
 const DIGEST_LEAST: u64 = 60;
 
@@ -261,7 +268,7 @@ impl<'a> Draft<'a> {
     fn digest_room(&self) -> Room {
         let room = self.goal.target.saturating_sub(self.fixed());
         let (bytes, lines) = self.gathered.said();
-        let said = digest::at_most(bytes, lines).min(part(room, SAID_SHARE));
+        let said = digest::at_most(bytes, lines).min(part(room, said_share(room)));
         let others = part(room.saturating_sub(said), DIGEST_SHARE).clamp(DIGEST_LEAST, DIGEST_MOST);
         Room { said, others }
     }
@@ -271,9 +278,10 @@ impl<'a> Draft<'a> {
     fn last_room(&self) -> Room {
         let pieces = self.fixed().saturating_add(self.weight);
         let Room { said, others } = self.digest_room();
-        let free = self.goal.target.saturating_sub(pieces).saturating_sub(others);
         let most = self.goal.most.saturating_sub(pieces);
-        let said = said.max(free).min(most);
+        let free = self.goal.target.saturating_sub(pieces).saturating_sub(said);
+        let others = others.max(free.min(DIGEST_MOST));
+        let said = said.saturating_add(free.saturating_sub(others)).min(most);
         Room { said, others: others.min(most.saturating_sub(said)) }
     }
 
@@ -282,6 +290,12 @@ impl<'a> Draft<'a> {
         (self.digest.from, self.digest.to) = (first, self.digest.to.max(to));
         self.gone.push(span(from, to));
     }
+}
+
+fn said_share(room: u64) -> u64 {
+    let above = room.clamp(SMALL, LARGE).saturating_sub(SMALL);
+    let more = above.saturating_mul(SAID_SHARE.saturating_sub(SAID_SHARE_OF_SMALL));
+    SAID_SHARE_OF_SMALL.saturating_add(more.checked_div(LARGE.saturating_sub(SMALL)).unwrap_or(0))
 }
 
 fn part(whole: u64, hundredths: u64) -> u64 {

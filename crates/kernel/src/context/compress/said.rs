@@ -104,7 +104,7 @@ fn shortened(line: Line, weight: u64, share: u64, scale: &Scale<'_>) -> (Line, u
             (text, tokens) = (told, weight);
             break;
         }
-        bytes = bytes / 4 * 3;
+        bytes = bytes.saturating_sub(bytes / 4);
     }
     (Line { text, ..line }, tokens)
 }
