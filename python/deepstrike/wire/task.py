@@ -39,7 +39,7 @@ class Digest(Wire, frozen=True, rename={"from_": "from"}):
     """What is left of the turns that left the prompt: those of the records `from_` to `to`.
 
     `opening`: a goal that `turns[0]` began with is among them, be it record 0. `unsaid` messages of the user are not
-    among the lines, not even in part.
+    among the lines, not even in part. `tokens` are those of its text.
     """
 
     passes: int
@@ -50,6 +50,7 @@ class Digest(Wire, frozen=True, rename={"from_": "from"}):
     summary: str = ""
     opening: bool = False
     unsaid: int = 0
+    tokens: int = 0
 
 
 class Source(Wire, frozen=True):

@@ -100,6 +100,9 @@ pub struct Digest {
     /// How many messages of the user are not among the lines, not even in part.
     #[serde(default, skip_serializing_if = "plain")]
     pub unsaid: u64,
+    /// Tokens of its text.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub tokens: u64,
 }
 
 impl Digest {

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::gathered::Gathered;
+use super::gathered::Parts;
 use super::ledger;
 use super::said::{self, AROUND};
 use super::words::span;
@@ -99,19 +99,28 @@ pub(super) const DIGEST_MOST: u64 = 4_000;
 /// Hundredths of the room behind the user's words that the ledger may take at most.
 const OF_LEDGER: u64 = 75;
 
-/// What the digest holds of all that was gathered: the user's words first, then values, then what else was said and done,
+impl Room {
+    /// Room of so many tokens less: the user's words are the last to go.
+    pub(super) fn less(self, tokens: u64) -> Self {
+        let rest = tokens.saturating_sub(self.others);
+        Self { said: self.said.saturating_sub(rest), others: self.others.saturating_sub(tokens) }
+    }
+}
+
+/// What a digest holds of all that was gathered: the user's words first, then values, then what else was said and done,
 /// the newest first.
-pub(super) fn fill(digest: &mut Digest, gathered: Gathered, room: Room, labels: &[&str], scale: &Scale<'_>) {
-    let (said, others, ledger) = gathered.into_parts();
+pub(super) fn filled(digest: &Digest, gathered: &Parts, room: Room, labels: &[&str], scale: &Scale<'_>) -> Digest {
     let words = scale.text(&headline(digest)).saturating_add(scale.text(&digest.summary));
     let all = room.said.saturating_add(room.others).saturating_sub(words);
-    let (said, spent, unsaid) = said::fitted(said, room.said.min(all), scale);
-    digest.unsaid = digest.unsaid.saturating_add(unsaid);
+    let (said, spent, unsaid) = said::fitted(&gathered.said, room.said.min(all), scale);
     let left = all.saturating_sub(spent).min(DIGEST_MOST);
-    let (ledger, spent) = newest_values(ledger, part(left, OF_LEDGER), labels, scale);
-    let others = newest_lines(others, left.saturating_sub(spent), scale);
-    digest.lines = said.into_iter().chain(others).collect();
-    digest.ledger = ledger;
+    let (ledger, spent) = newest_values(&gathered.ledger, part(left, OF_LEDGER), labels, scale);
+    let others = newest_lines(&gathered.others, left.saturating_sub(spent), scale);
+    let lines = said.into_iter().chain(others).collect();
+    let unsaid = digest.unsaid.saturating_add(unsaid);
+    let mut filled = Digest { lines, ledger, unsaid, ..digest.clone() };
+    filled.tokens = scale.text(&text(&filled));
+    filled
 }
 
 fn part(room: u64, hundredths: u64) -> u64 {
@@ -119,14 +128,14 @@ fn part(room: u64, hundredths: u64) -> u64 {
 }
 
 /// The newest of the lines that fit.
-fn newest_lines(lines: Vec<Line>, room: u64, scale: &Scale<'_>) -> Vec<Line> {
+fn newest_lines(lines: &[Line], room: u64, scale: &Scale<'_>) -> Vec<Line> {
     let mut spent = 0_u64;
     let mut kept = Vec::new();
-    for line in lines.into_iter().rev() {
+    for line in lines.iter().rev() {
         let tokens = scale.text(&line.text).saturating_add(AROUND);
         if spent.saturating_add(tokens) <= room {
             spent = spent.saturating_add(tokens);
-            kept.push(line);
+            kept.push(line.clone());
         }
     }
     kept.reverse();
@@ -146,7 +155,7 @@ fn rank(value: &Value, labels: &[&str]) -> u64 {
 }
 
 /// The newest of the values that fit, by their rank, and what they take.
-fn newest_values(ledger: Vec<Value>, room: u64, labels: &[&str], scale: &Scale<'_>) -> (Vec<Value>, u64) {
+fn newest_values(ledger: &[Value], room: u64, labels: &[&str], scale: &Scale<'_>) -> (Vec<Value>, u64) {
     let mut spent = 0_u64;
     let mut seen: Vec<&str> = Vec::new();
     let mut keep: Vec<bool> = ledger.iter().map(|_| false).collect();

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::collapse::COLLAPSE;
 use super::digest::{self, DIGEST_MOST, Room};
-use super::gathered::Gathered;
+use super::gathered::{Gathered, Parts};
 use super::words::span;
 use super::{Goal, harvest};
 use crate::context::prompt::{Entry, Prompt};
@@ -186,9 +186,11 @@ impl<'a> Draft<'a> {
                 harvest::piece(&mut self.gathered, piece, self.labels);
             }
         }
-        let (Some(first), Some(last)) = (taken.first(), taken.last()) else { return };
-        self.note_gone(first.source.seq, last.source.seq);
-        self.shortened.retain(|seq| *seq > last.source.seq);
+        // Results stand in the order of their calls, not of their records.
+        let seqs = taken.iter().map(|piece| piece.source.seq);
+        let (Some(first), Some(last)) = (seqs.clone().min(), seqs.max()) else { return };
+        self.note_gone(first, last);
+        self.shortened.retain(|seq| *seq > last);
         self.goal_at = self.goal_at.and_then(|at| at.checked_sub(taken.len()));
         self.changes = self.changes.saturating_add(u64::try_from(taken.len()).unwrap_or(u64::MAX));
     }
@@ -210,14 +212,16 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The record of the new epoch; none if the prompt did not get lighter. Where no strategy had anything to do, the
-    /// digest had: it is cut to the room that it has now.
+    /// The record of the new epoch; none if the prompt did not get lighter. Where no strategy had anything to do and the
+    /// prompt does not fit, the digest is cut to the room that it has now.
     pub(super) fn finish(mut self, prompt: &Prompt, stages: &[&str]) -> Option<Compressed> {
-        let room = self.last_room();
+        if stages.is_empty() && prompt.gauge().own() <= self.goal.most {
+            return None;
+        }
         self.digest.passes = self.digest.passes.saturating_add(1);
-        let gathered = core::mem::replace(&mut self.gathered, Gathered::of(&Digest::default()));
-        digest::fill(&mut self.digest, gathered, room, self.labels, &self.scale);
-        let first = self.first();
+        let room = self.last_room();
+        let gathered = core::mem::replace(&mut self.gathered, Gathered::of(&Digest::default())).into_parts();
+        let (digest, first) = self.filled(&gathered, room);
         let pieces = [first].into_iter().chain(self.pieces);
         let (blocks, sources): (Vec<_>, Vec<_>) = pieces.map(|piece| (piece.block, piece.source)).unzip();
         let own = sources.iter().fold(self.head, |sum, source: &Source| sum.saturating_add(source.tokens));
@@ -228,7 +232,7 @@ impl<'a> Draft<'a> {
             tokens_before: prompt.tokens(),
             tokens: prompt.gauge().scaled(own),
             sources,
-            digest: self.digest,
+            digest,
             left: self.changes,
             stages: stages.iter().copied().map(String::from).collect(),
             gone: self.gone,
@@ -237,14 +241,29 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// `turns[0]` as the new epoch begins with it.
-    fn first(&self) -> Piece {
+    /// The digest in its room, and `turns[0]` as the new epoch begins with it. Its parts were weighed one by one; where
+    /// together they are too much for the request to fit, they get less room.
+    fn filled(&self, gathered: &Parts, mut room: Room) -> (Digest, Piece) {
+        let mut filled = self.fill(gathered, room);
+        for _ in 0..TRIES {
+            let own = self.head.saturating_add(self.weight).saturating_add(filled.1.source.tokens);
+            let excess = own.saturating_sub(self.goal.most);
+            if excess == 0 {
+                break;
+            }
+            room = room.less(excess);
+            filled = self.fill(gathered, room);
+        }
+        filled
+    }
+
+    fn fill(&self, gathered: &Parts, room: Room) -> (Digest, Piece) {
         let mut task = self.task.clone();
         task.opening = task.reopened(self.goal_at.is_some());
-        task.digest = self.digest.clone();
+        task.digest = digest::filled(&self.digest, gathered, room, self.labels, &self.scale);
         let parts = task.snapshot();
         let source = Source { role: Role::State, seq: task.goal_seq, tokens: self.scale.content(&parts) };
-        Piece { block: Block::User(UserBlock { parts: parts.into() }), source }
+        (task.digest, Piece { block: Block::User(UserBlock { parts: parts.into() }), source })
     }
 
     /// Tokens that no strategy changes: the head, the goal at the beginning, the task state.
@@ -291,6 +310,9 @@ impl<'a> Draft<'a> {
         self.gone.push(span(from, to));
     }
 }
+
+/// How often the digest gets less room.
+const TRIES: usize = 3;
 
 fn said_share(room: u64) -> u64 {
     let above = room.clamp(SMALL, LARGE).saturating_sub(SMALL);

@@ -15,6 +15,14 @@ const MOST_LINES: usize = 400;
 /// Values before the oldest give way.
 const MOST_VALUES: usize = 600;
 
+/// What was gathered: the user's lines, the other lines, and the ledger, each oldest first.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) said: Vec<Line>,
+    pub(super) others: Vec<Line>,
+    pub(super) ledger: Vec<Value>,
+}
+
 /// Lines and values by their age.
 #[derive(Debug)]
 pub(super) struct Gathered {
@@ -108,10 +116,14 @@ impl Gathered {
     }
 
     /// The user's lines, the other lines, and the ledger.
-    pub(super) fn into_parts(self) -> (Vec<Line>, Vec<Line>, Vec<Value>) {
+    pub(super) fn into_parts(self) -> Parts {
         let [said, others @ ..] = self.lines;
         let others = others.into_iter().flat_map(BTreeMap::into_values);
-        (said.into_values().collect(), others.collect(), self.values.into_values().collect())
+        Parts {
+            said: said.into_values().collect(),
+            others: others.collect(),
+            ledger: self.values.into_values().collect(),
+        }
     }
 
     fn turn(&mut self) -> u64 {

@@ -150,7 +150,7 @@ mod tests {
         text(&mut gathered, "Write to a@b.org, before 2026-11-30.", 4);
         arguments(&mut gathered, r#"{"user":"mia_1","bags":[11,12]}"#, 5);
         let told = ["cabin: economy", "mentioned: a@b.org, 2026-11-30", "bags: 11, 12", "user: mia_1"];
-        let (_, _, ledger) = gathered.into_parts();
+        let ledger = gathered.into_parts().ledger;
         assert_eq!(lines(&ledger), told);
         assert_eq!(ledger.last().map(|value| value.seq), Some(5));
     }

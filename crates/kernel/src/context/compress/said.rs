@@ -27,18 +27,19 @@ const LOOKED_THROUGH: usize = 32 * 1024;
 const TRIES: usize = 4;
 
 /// The lines that fit, in their order; what they weigh; and how many left.
-pub(super) fn fitted(lines: Vec<Line>, room: u64, scale: &Scale<'_>) -> (Vec<Line>, u64, u64) {
+pub(super) fn fitted(lines: &[Line], room: u64, scale: &Scale<'_>) -> (Vec<Line>, u64, u64) {
     let weights: Vec<u64> = lines.iter().map(|line| scale.text(&line.text).saturating_add(AROUND)).collect();
-    let kept = chosen(&lines, &weights, room);
+    let kept = chosen(lines, &weights, room);
     let left = u64::try_from(lines.len().saturating_sub(kept.len())).unwrap_or(u64::MAX);
     let share = share(weights.iter().enumerate().filter(|(at, _)| kept.contains(at)).map(|(_, weight)| *weight), room);
     let mut spent = 0_u64;
     let mut out = Vec::new();
-    for ((at, line), weight) in lines.into_iter().enumerate().zip(&weights) {
+    for ((at, line), weight) in lines.iter().enumerate().zip(&weights) {
         if !kept.contains(&at) {
             continue;
         }
-        let (line, weight) = if *weight > share { shortened(line, *weight, share, scale) } else { (line, *weight) };
+        let (line, weight) =
+            if *weight > share { shortened(line, *weight, share, scale) } else { (line.clone(), *weight) };
         spent = spent.saturating_add(weight);
         out.push(line);
     }
@@ -91,7 +92,7 @@ fn share(weights: impl Iterator<Item = u64>, room: u64) -> u64 {
 }
 
 /// The line in so many tokens: its demands, its beginning and its end, and where the rest can be read.
-fn shortened(line: Line, weight: u64, share: u64, scale: &Scale<'_>) -> (Line, u64) {
+fn shortened(line: &Line, weight: u64, share: u64, scale: &Scale<'_>) -> (Line, u64) {
     let rest = format!("[… recall(\"{}\")]", reference(line.seq));
     let whole = line.text.strip_suffix(&rest).unwrap_or(&line.text).trim_end();
     let (mut text, mut tokens) = (rest.clone(), MARK);
@@ -106,7 +107,7 @@ fn shortened(line: Line, weight: u64, share: u64, scale: &Scale<'_>) -> (Line, u
         }
         bytes = bytes.saturating_sub(bytes / 4);
     }
-    (Line { text, ..line }, tokens)
+    (Line { text, ..*line }, tokens)
 }
 
 fn part(bytes: usize, tokens: u64, of: u64) -> usize {
@@ -202,7 +203,7 @@ mod tests {
         let text =
             format!("I begin here. {}Never on Mondays. {}That is all.", "And so on. ".repeat(30), "Or so. ".repeat(30));
         let lines = [line(LineKind::Said, "Hello.", 3), line(LineKind::Constraint, &text, 7)];
-        let (kept, spent, left) = fitted(lines.into(), 130, &scale);
+        let (kept, spent, left) = fitted(&lines, 130, &scale);
         let texts: Vec<&str> = kept.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, ["Hello.", WHOLE]);
         assert!(spent <= 130 && left == 0);
@@ -215,7 +216,7 @@ mod tests {
             let kind = if n % 3 == 0 { LineKind::Said } else { LineKind::Constraint };
             line(kind, &format!("{n}{}", "x".repeat(60)), n)
         });
-        let (kept, _, left) = fitted(lines.collect(), 200, &scale);
+        let (kept, _, left) = fitted(&lines.collect::<Vec<_>>(), 200, &scale);
         assert_eq!((kept.iter().map(|line| line.seq).collect::<Vec<_>>(), left), (alloc::vec![1, 2, 7, 8], 5));
     }
 }

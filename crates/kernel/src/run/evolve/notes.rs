@@ -161,7 +161,7 @@ fn reopen(state: &mut State, event: &Compressed) {
     (task.opening_seq, task.opening_below) = (task.goal_seq, below);
     task.digest = event.digest.clone();
     let first = event.sources.first().map_or(0, |source| source.tokens);
-    task.digest_tokens = 0;
+    task.digest_tokens = event.digest.tokens;
     task.opening_tokens = 0;
     task.opening_tokens = first.saturating_sub(task.snapshot_tokens());
 }
