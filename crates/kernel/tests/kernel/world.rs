@@ -220,10 +220,6 @@ impl World {
         // Of the signals the task state keeps as many of the newest as have room; the model may have read more.
         let kept: Vec<&str> = task.signals.iter().map(|heard| heard.text.as_str()).collect();
         let surplus = told.signals.len().saturating_sub(kept.len());
-        if told.signals.iter().skip(surplus).ne(kept.iter()) {
-            for e in self.kernel.state().prompt().entries() { eprintln!("DBG {:?} {:.300}", e.source, e.text); }
-            eprintln!("DBG {:?} to {} {:?}", task.signals.iter().map(|h| (h.delta, h.text.chars().take(30).collect::<String>())).collect::<Vec<_>>(), task.digest.to, told.signals.iter().map(|h| h.chars().take(30).collect::<String>()).collect::<Vec<_>>());
-        }
         assert_eq!(told.signals.drain(..).skip(surplus).collect::<Vec<_>>(), kept);
         assert_eq!(told, Told { goal: task.goal.clone(), plan: plan_text(&task.plan), signals: vec![] });
     }

@@ -26,8 +26,11 @@ pub fn text(digest: &Digest) -> String {
         text.push_str("\nSummary:\n");
         text.push_str(&digest.summary);
     }
+    if digest.unsaid > 0 {
+        text.push_str(&unsaid(digest));
+    }
     let said = digest.lines.iter().filter(|line| is_said(line)).map(|line| line.text.as_str());
-    section(&mut text, &said_title(digest), "\n- ", said);
+    section(&mut text, "The user said:", "\n- ", said);
     for (kind, title) in SECTIONS {
         let lines = digest.lines.iter().filter(|line| line.kind == *kind).map(|line| line.text.as_str());
         section(&mut text, title, "\n- ", lines);
@@ -41,12 +44,10 @@ fn is_said(line: &Line) -> bool {
     matches!(line.kind, LineKind::Constraint | LineKind::Said)
 }
 
-fn said_title(digest: &Digest) -> String {
-    match digest.unsaid {
-        0 => String::from("The user said:"),
-        1 => format!("The user said, beside one message that only {} has:", recall(digest)),
-        more => format!("The user said, beside {more} messages that only {} has:", recall(digest)),
-    }
+/// What there was no room for, not even in part.
+fn unsaid(digest: &Digest) -> String {
+    let messages = if digest.unsaid == 1 { "message" } else { "messages" };
+    format!("\nNot told here: {} {messages} of the user; {} has them.", digest.unsaid, recall(digest))
 }
 
 /// Tokens that lines of so many bytes cannot well be above, without counting them.

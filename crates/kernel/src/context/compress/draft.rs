@@ -7,7 +7,7 @@ use super::collapse::COLLAPSE;
 use super::digest::{self, DIGEST_MOST, Room};
 use super::gathered::{Gathered, Parts};
 use super::words::span;
-use super::{Goal, harvest};
+use super::{Goal, harvest, said};
 use crate::context::prompt::{Entry, Prompt};
 use crate::context::task::Task;
 use crate::context::weigh::Scale;
@@ -130,7 +130,7 @@ impl<'a> Draft<'a> {
 
     /// Tokens of pieces above the target, where the digest takes all of its room.
     pub(super) fn excess(&self) -> u64 {
-        let Room { said, others } = self.digest_room();
+        let Room { said, others } = self.digest_room(self.said_at_most());
         let others = self.fixed().saturating_add(said).saturating_add(others);
         self.weight.saturating_sub(self.goal.target.saturating_sub(others))
     }
@@ -155,11 +155,14 @@ impl<'a> Draft<'a> {
         at
     }
 
+    /// Whether a delta was made by the record that the current goal is from.
+    pub(super) fn is_told_with_goal(&self, piece: &Piece) -> bool {
+        piece.source.role == Role::Delta && piece.source.seq == self.task.goal_seq
+    }
+
     /// Where what is told together with the goal begins.
     fn told_before(&self, goal: usize) -> usize {
-        let before = self.pieces.iter().take(goal).rev();
-        let told =
-            before.take_while(|piece| piece.source.role == Role::Delta && piece.source.seq == self.task.goal_seq);
+        let told = self.pieces.iter().take(goal).rev().take_while(|piece| self.is_told_with_goal(piece));
         goal.saturating_sub(told.count())
     }
 
@@ -219,8 +222,8 @@ impl<'a> Draft<'a> {
             return None;
         }
         self.digest.passes = self.digest.passes.saturating_add(1);
-        let room = self.last_room();
         let gathered = core::mem::replace(&mut self.gathered, Gathered::of(&Digest::default())).into_parts();
+        let room = self.last_room(said::weight(&gathered.said, &self.scale));
         let (digest, first) = self.filled(&gathered, room);
         let pieces = [first].into_iter().chain(self.pieces);
         let (blocks, sources): (Vec<_>, Vec<_>) = pieces.map(|piece| (piece.block, piece.source)).unzip();
@@ -278,25 +281,30 @@ impl<'a> Draft<'a> {
         if self.changes == 0 && self.digest.passes == 0 {
             return 0;
         }
-        let Room { said, others } = self.digest_room();
+        let Room { said, others } = self.digest_room(self.said_at_most());
         let (bytes, lines) = self.gathered.others();
         said.saturating_add(others.min(digest::at_most(bytes, lines).saturating_add(digest::HEADLINE)))
     }
 
-    /// What the digest may take: the user's words what they need, within their share; everything else its own.
-    fn digest_room(&self) -> Room {
-        let room = self.goal.target.saturating_sub(self.fixed());
+    /// Tokens that the user's words cannot well be above.
+    fn said_at_most(&self) -> u64 {
         let (bytes, lines) = self.gathered.said();
-        let said = digest::at_most(bytes, lines).min(part(room, said_share(room)));
+        digest::at_most(bytes, lines)
+    }
+
+    /// What the digest may take: the user's words the `need` that they have, within their share; everything else its own.
+    fn digest_room(&self, need: u64) -> Room {
+        let room = self.goal.target.saturating_sub(self.fixed());
+        let said = need.min(part(room, said_share(room)));
         let others = part(room.saturating_sub(said), DIGEST_SHARE).clamp(DIGEST_LEAST, DIGEST_MOST);
         Room { said, others }
     }
 
     /// The digest's room when all is done: what the pieces have left of the target is better used by it than by nothing.
     /// Where they leave too little for the request to fit, the user's words are the last to go.
-    fn last_room(&self) -> Room {
+    fn last_room(&self, need: u64) -> Room {
         let pieces = self.fixed().saturating_add(self.weight);
-        let Room { said, others } = self.digest_room();
+        let Room { said, others } = self.digest_room(need);
         let most = self.goal.most.saturating_sub(pieces);
         let free = self.goal.target.saturating_sub(pieces).saturating_sub(said);
         let others = others.max(free.min(DIGEST_MOST));

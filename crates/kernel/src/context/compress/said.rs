@@ -26,6 +26,11 @@ const LOOKED_THROUGH: usize = 32 * 1024;
 /// How often a line is made shorter when it turns out heavier than its share.
 const TRIES: usize = 4;
 
+/// What all these lines weigh.
+pub(super) fn weight(lines: &[Line], scale: &Scale<'_>) -> u64 {
+    lines.iter().fold(0, |sum, line| sum.saturating_add(scale.text(&line.text)).saturating_add(AROUND))
+}
+
 /// The lines that fit, in their order; what they weigh; and how many left.
 pub(super) fn fitted(lines: &[Line], room: u64, scale: &Scale<'_>) -> (Vec<Line>, u64, u64) {
     let weights: Vec<u64> = lines.iter().map(|line| scale.text(&line.text).saturating_add(AROUND)).collect();
