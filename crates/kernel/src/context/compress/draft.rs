@@ -45,14 +45,8 @@ pub struct Draft<'a> {
     shortened: Vec<u64>,
 }
 
-/// Hundredths of the target's room for history that the user's own words may take: of a small room less, where the values
-/// need what there is.
-const SAID_SHARE: u64 = 40;
-const SAID_SHARE_OF_SMALL: u64 = 22;
-
-/// Tokens of a small room, and of one that is none any more.
-const SMALL: u64 = 2_000;
-const LARGE: u64 = 3_000;
+/// Hundredths of the target's room for history that the user's own words may take.
+const SAID_SHARE: u64 = 45;
 
 /// Hundredths of the rest that everything else in the digest may take; and the least of that in tokens.
 const DIGEST_SHARE: u64 = 60;
@@ -295,7 +289,7 @@ impl<'a> Draft<'a> {
     /// What the digest may take: the user's words the `need` that they have, within their share; everything else its own.
     fn digest_room(&self, need: u64) -> Room {
         let room = self.goal.target.saturating_sub(self.fixed());
-        let said = need.min(part(room, said_share(room)));
+        let said = need.min(part(room, SAID_SHARE));
         let others = part(room.saturating_sub(said), DIGEST_SHARE).clamp(DIGEST_LEAST, DIGEST_MOST);
         Room { said, others }
     }
@@ -321,12 +315,6 @@ impl<'a> Draft<'a> {
 
 /// How often the digest gets less room.
 const TRIES: usize = 3;
-
-fn said_share(room: u64) -> u64 {
-    let above = room.clamp(SMALL, LARGE).saturating_sub(SMALL);
-    let more = above.saturating_mul(SAID_SHARE.saturating_sub(SAID_SHARE_OF_SMALL));
-    SAID_SHARE_OF_SMALL.saturating_add(more.checked_div(LARGE.saturating_sub(SMALL)).unwrap_or(0))
-}
 
 fn part(whole: u64, hundredths: u64) -> u64 {
     whole.saturating_mul(hundredths).checked_div(100).unwrap_or(0)
