@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deepstrike.wire.record import Record
 
 
-_Weighed = Started | Settled | SignalledEvent
+_Weighed = Settled | SignalledEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +181,8 @@ def told_alike(recorded: Record, made: Record, renderer: int) -> bool:
     theirs, ours = recorded.event, made.event
     if isinstance(theirs, Started | Resumed) and isinstance(ours, Started | Resumed):
         ours = replace(ours, format=theirs.format, renderer=theirs.renderer)
+        if isinstance(theirs, Started) and isinstance(ours, Started) and renderer != RENDERER:
+            ours = replace(ours, head=theirs.head)
     elif isinstance(theirs, Replied) and isinstance(ours, Replied) and renderer != RENDERER:
         ours = replace(ours, digest=theirs.digest, least=theirs.least)
     return recorded == replace(made, event=ours, optional=recorded.optional)
@@ -193,6 +195,8 @@ def with_counts_of(recorded: Record, made: Record) -> Record:
         ours = replace(ours, tokens=theirs.tokens, least=theirs.least)
         if theirs.estimated and ours.estimated:
             ours = replace(ours, usage=theirs.usage, cost=theirs.cost)
+    elif isinstance(theirs, Started) and isinstance(ours, Started):
+        ours = replace(ours, tokens=theirs.tokens, head=theirs.head)
     elif isinstance(theirs, _Weighed) and isinstance(ours, _Weighed):
         ours = replace(ours, tokens=theirs.tokens)
     return replace(made, event=ours)

@@ -24,7 +24,10 @@ class CallRef(Event, frozen=True):
 
 
 class Started(Event, frozen=True, tag="started"):
-    """A goal of the session began. `format` and `renderer` are the versions that wrote the log."""
+    """A goal of the session began. `format` and `renderer` are the versions that wrote the log.
+
+    `tokens` are those of the head and the goal, `head` the head's alone (None in logs of before).
+    """
 
     format: int
     renderer: int
@@ -32,6 +35,7 @@ class Started(Event, frozen=True, tag="started"):
     config: Config
     tokens: int
     criteria: tuple[str, ...] = ()
+    head: int | None = None
 
 
 class Resumed(Event, frozen=True, tag="resumed"):

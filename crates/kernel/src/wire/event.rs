@@ -36,6 +36,9 @@ pub struct Started {
     /// What makes it good.
     #[serde(default, skip_serializing_if = "plain")]
     pub criteria: Vec<String>,
+    /// Those of `tokens` that are the head's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<u64>,
 }
 
 /// The goal goes on, by these options.

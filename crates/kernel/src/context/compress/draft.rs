@@ -222,6 +222,9 @@ impl<'a> Draft<'a> {
         let pieces = [first].into_iter().chain(self.pieces);
         let (blocks, sources): (Vec<_>, Vec<_>) = pieces.map(|piece| (piece.block, piece.source)).unzip();
         let own = sources.iter().fold(self.head, |sum, source: &Source| sum.saturating_add(source.tokens));
+        if stages.is_empty() && own > self.goal.most {
+            return None;
+        }
         let stage = String::from(stages.last().copied().unwrap_or(COLLAPSE.name));
         (own < prompt.gauge().own()).then(|| Compressed {
             stage,

@@ -24,12 +24,11 @@ pub(super) fn start(state: &State, input: Start, desk: &Desk<'_>) -> Result<Vec<
     }
     let mut events = state.run.as_ref().map_or_else(Vec::new, |run| close_all(run, Why::OtherGoal, desk));
     let scale = desk.scale(&input.config.model.id);
-    let goal = scale.content(&render::goal_parts(&input.goal, &input.criteria));
-    let tokens = scale
-        .head(&render::head_block(&input.config, meta::tools(&input.config, state.task.has_left())))
-        .saturating_add(goal);
+    let head = scale.head(&render::head_block(&input.config, meta::tools(&input.config, state.task.has_left())));
+    let tokens = scale.content(&render::goal_parts(&input.goal, &input.criteria)).saturating_add(head);
     let Start { goal, config, criteria } = input;
-    events.push(Event::Started(Started { format: FORMAT, renderer: RENDERER, goal, config, tokens, criteria }));
+    let (format, renderer, head) = (FORMAT, RENDERER, Some(head));
+    events.push(Event::Started(Started { format, renderer, goal, config, tokens, criteria, head }));
     Ok(events)
 }
 

@@ -23,7 +23,9 @@ pub(super) fn started(state: &mut State, seq: u64, event: &Started) -> Result<()
     }
     let head = head_text(&event.config, state.task.has_left());
     let goal = render::user_block(&render::goal_parts(&event.goal, &event.criteria));
-    let head_tokens = share(event.tokens, head.len(), head.len().saturating_add(goal.len()));
+    // A record of before has but one count for both.
+    let by_size = || share(event.tokens, head.len(), head.len().saturating_add(goal.len()));
+    let head_tokens = event.head.unwrap_or_else(by_size);
     if is_other_head(state, &head, event.renderer) {
         rehead(state, seq, head, head_tokens);
     } else {
