@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench.context import arguments, ours, prompts
 from bench.context.caches import RULES, Bill, bill
-from bench.context.demands import kept_demands
+from bench.context.demands import WINDOWS, kept_demands
 from bench.context.dialogues import generated, recorded
 
 if TYPE_CHECKING:
@@ -99,8 +99,9 @@ def lines(path: Path | None) -> Iterator[Line]:
         dialogues = load()
         yield from cache_lines(dialogues, source)
         yield from argument_lines(dialogues, source)
-    kept, planted, passes = kept_demands()
-    yield {"figure": "demands kept", "passes": passes, "reached": kept, "aim": planted}
+    for window in WINDOWS:
+        kept, planted, passes = kept_demands(window)
+        yield {"figure": "demands kept", "window": window, "passes": passes, "reached": kept, "aim": planted}
 
 
 def main() -> None:

@@ -153,12 +153,19 @@ class UsageEvent:
 
 @dataclass(frozen=True, slots=True)
 class ContextCompressedEvent:
-    """The context was rewritten; `records` counts what left it or was shortened in it, `stage` says how far it went."""
+    """The context was rewritten: `stage` is the strategy that went furthest, `stages` all that had something to do.
+
+    `records` counts what left the context or was shortened in it: `gone` names what left, as `recall` reads it ("12",
+    "3-88"), `shortened` the records that stay in a shorter form. In the log all of it is whole.
+    """
 
     stage: str
     tokens_before: int
     tokens_after: int
     records: int
+    stages: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    shortened: tuple[str, ...] = ()
     type: ClassVar[Literal["context_compressed"]] = "context_compressed"
 
 

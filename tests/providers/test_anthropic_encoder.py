@@ -434,3 +434,19 @@ def test_given_a_growing_history_when_encoded_then_only_what_is_new_is_looked_at
         turns.looked_at = 0
         MessagesDialect().encode(ask_for(turns, memo=memo))
         assert turns.looked_at == 3  # the two new ones, and the one before them
+
+
+@pytest.mark.parametrize(("traits", "kept"), [(frozenset({"prefix_bound"}), False), (frozenset[str](), True)])
+def test_given_a_reply_behind_a_rewrite_when_encoded_then_thinking_that_is_bound_to_the_prefix_is_left_out(
+    traits: frozenset[str], kept: bool
+) -> None:
+    moved = AssistantBlock((Opaque(SOURCE, HM), call("c1")), SOURCE, "claude-test", rebased=True)
+    still = AssistantBlock((Opaque(SOURCE, HM), call("c2")), SOURCE, "claude-test")
+    info = ModelInfo("claude-test", 200_000, 8_000, traits=traits)
+    turns = (user(Text("hi")), moved, result("c1"), still, result("c2"))
+
+    messages = body_of(ask_for(turns, info=info))["messages"]
+
+    assert isinstance(messages, list)
+    thinking = [any(part["type"] == "thinking" for part in message["content"]) for message in messages]
+    assert thinking == [False, kept, False, True, False]

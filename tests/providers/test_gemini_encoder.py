@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from gemini_ollama_wires import asked
+from msgspec.structs import replace
 
 from deepstrike.providers.base import Memo, OutputSchema
 from deepstrike.providers.dialects.gemini.dialect import GeminiDialect
@@ -126,6 +127,14 @@ def test_given_signatures_when_the_reply_goes_back_then_each_is_on_its_own_part_
         {"text": "see.", "thoughtSignature": "s1"},
         {"text": " So."},
         {"text": "", "thoughtSignature": "s2"},
+        {"functionCall": {"id": "c1", "name": "f", "args": {"x": 1}}, "thoughtSignature": "s3"},
+    ]
+
+
+def test_given_a_reply_behind_a_rewrite_when_it_goes_back_then_only_the_signature_of_its_call_does() -> None:
+    block = reply(Text("Let me see."), mark("text", "s1", 4), mark("call", "s3"), fc())
+    assert parts_of(replace(block, rebased=True)) == [
+        {"text": "Let me see."},
         {"functionCall": {"id": "c1", "name": "f", "args": {"x": 1}}, "thoughtSignature": "s3"},
     ]
 

@@ -141,5 +141,5 @@ async def test_given_a_model_that_goes_in_circles_when_run_then_it_is_told_once_
     events = await events_of(runner_of(script, add, max_turns=50).run_streaming("go"))
 
     assert [event.code for event in only(ErrorEvent, events)] == ["stuck"]
-    assert len(script.turns) == 7
+    assert len(script.turns) == 16
     assert sum("times now" in text for text in user_texts(script.turns[-1])) == 1

@@ -10,6 +10,7 @@ from doubles import Script, add, call, calls, done_of, events_of, only, result_t
 
 from deepstrike import ConfigError, InMemorySessionLog, LocalExecutionPlane, ToolResultEvent, tool
 from deepstrike.kernel import count
+from deepstrike.wire.message import Image, ResultBlock, Text
 
 
 @tool
@@ -110,3 +111,60 @@ async def test_given_no_tools_when_a_model_calls_recall_then_there_is_no_such_to
 
     assert script.requests[0].tools == ()
     assert only(ToolResultEvent, events)[0].error_kind == "unknown_tool"
+
+
+PNG = Image("image/png", "aGk=")
+
+
+@tool(effect="read")
+def shot() -> Image:
+    """A picture."""
+    return PNG
+
+
+async def test_given_images_of_the_user_and_of_a_tool_when_their_records_are_recalled_then_they_come_back() -> None:
+    log = InMemorySessionLog()
+    script = Script(calls(call("shot")), say("ok"))
+    await events_of(runner_of(script, shot, log=log).run_streaming([Text("look"), PNG], session_id="s"))
+    asking = Script(calls(call("recall", recall("0"), "a"), call("recall", recall("4"), "b")), say("ok"))
+
+    await events_of(runner_of(asking, shot, log=log, max_tokens=40_000).run_streaming("again", session_id="s"))
+
+    results = [turn.parts for turn in asking.turns[1] if isinstance(turn, ResultBlock)]
+    assert results[-2:] == [(Text("user: look\n[image image/png]"), PNG), (Text("[image image/png]"), PNG)]
+
+
+async def test_given_an_image_that_has_no_room_when_recalled_then_the_model_is_told() -> None:
+    log = InMemorySessionLog()
+    script = Script(calls(call("shot")), say("ok"))
+    await events_of(runner_of(script, shot, log=log).run_streaming("look", session_id="s"))
+    asking = Script(calls(call("recall", recall("4"))), say("ok"))
+
+    await events_of(runner_of(asking, shot, log=log, max_tokens=3_000).run_streaming("again", session_id="s"))
+
+    parts = asking.turns[-1][-1].parts
+    assert parts == (Text("[image image/png]"), Text("[one of 1600 tokens has no room in this context window]"))
+
+
+async def test_given_several_records_when_recalled_then_an_image_in_them_is_told_with_its_own_reference() -> None:
+    log = InMemorySessionLog()
+    script = Script(calls(call("shot")), say("ok"))
+    await events_of(runner_of(script, shot, log=log).run_streaming([Text("look"), PNG], session_id="s"))
+
+    told = await read_again(log, recall("0-5"))
+
+    assert told.splitlines()[:2] == ["user: look", '[image image/png; recall("0")]']
+    assert 'shot gave: [image image/png; recall("4")]' in told
+
+
+async def test_given_a_talk_without_tools_when_something_left_then_recall_is_offered_and_reads_it() -> None:
+    log = InMemorySessionLog()
+    for number in range(8):
+        talk = Script(say("so it is " * 150))
+        await events_of(runner_of(talk, log=log, max_tokens=2_500).run_streaming(f"Visit {number}.", session_id="s"))
+    asking = Script(calls(call("recall", recall("0"))), say("ok"))
+
+    await events_of(runner_of(asking, log=log, max_tokens=2_500).run_streaming("And the first?", session_id="s"))
+
+    assert [spec.name for spec in asking.requests[0].tools] == ["recall"]
+    assert result_texts(asking.turns[1])[-1] == "user: Visit 0."

@@ -39,6 +39,10 @@ impl Tokens for Quarters {
     fn count(&self, _: &str, text: &str) -> u64 {
         text.len().div_ceil(4) as u64
     }
+
+    fn least(&self, _: &str, counted: u64) -> u64 {
+        counted
+    }
 }
 
 const START: &str = r#"{"type":"start","goal":[{"type":"text","text":"Add."}],"config":{"session":"s","system":"Be brief.","preload":[],"tools":[{"name":"add","description":"adds","parameters":"{}"}],"policy":{},"limits":{"max_turns":1000000,"window":1000000000,"reserve":1000,"parallel":8},"model":{"id":"m"}}}"#;

@@ -36,4 +36,4 @@ pub struct Millis(pub i64);
 pub const FORMAT: u64 = 1;
 
 /// Version of the rendering: digests are compared only between equal ones.
-pub const RENDERER: u64 = 2;
+pub const RENDERER: u64 = 3;

@@ -64,6 +64,7 @@ impl Judge {
     }
 
     /// The verdict on a call, and its trail.
+    #[allow(clippy::too_many_arguments, reason = "most of them are keywords in Python")]
     #[pyo3(signature = (name, args, now, *, consume, skill = None, approved = false))]
     fn evaluate(
         &self,

@@ -30,4 +30,8 @@ impl Tokens for Embedded {
     fn count(&self, model: &str, text: &str) -> u64 {
         count(text, model)
     }
+
+    fn least(&self, model: &str, counted: u64) -> u64 {
+        Vocabulary::of(model).least(counted)
+    }
 }

@@ -82,6 +82,15 @@ impl Vocabulary {
         }
     }
 
+    /// What a text of `counted` tokens has at least: where the vocabulary is not embedded, the count without its surplus.
+    #[must_use]
+    pub fn least(self, counted: u64) -> u64 {
+        match self {
+            Self::Unknown => counted.saturating_mul(100) / 135,
+            _ => counted,
+        }
+    }
+
     /// A count that `text` cannot exceed, without reading it: no token is shorter than a byte.
     #[must_use]
     pub fn at_most(self, text: &str) -> u64 {

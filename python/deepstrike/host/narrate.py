@@ -112,7 +112,7 @@ class Narrator:
             case SignalledEvent():
                 return (SignalEvent(from_wire(event.signal)),)
             case Compressed():
-                return (ContextCompressedEvent(event.stage, event.tokens_before, event.tokens, event.left),)
+                return (_compressed(event),)
             case Ended(status="error", fault=Fault() as fault):
                 return (ErrorEvent(fault.message, fault.code, fault.retryable),)
             case _:
@@ -169,6 +169,12 @@ def _word(part: Part) -> str:
     if isinstance(part, File):
         return f"[file {part.name or part.media_type}]"
     raise AssertionError(part)
+
+
+def _compressed(event: Compressed) -> ContextCompressedEvent:
+    shortened = tuple(map(str, event.shortened))
+    before, after = event.tokens_before, event.tokens
+    return ContextCompressedEvent(event.stage, before, after, event.left, event.stages, event.gone, shortened)
 
 
 def _arguments(call: RecordedCall) -> Mapping[str, object]:

@@ -7,11 +7,11 @@ import re
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import DeepStrikeError
-from deepstrike.host.transcript import transcript
+from deepstrike.host.transcript import attachments, transcript
 from deepstrike.kernel import count
 from deepstrike.text import well_formed
 from deepstrike.tools.failures import failure
-from deepstrike.wire.message import Text, ToolResult
+from deepstrike.wire.message import Image, Text, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     from deepstrike.execution.base import Invocation
     from deepstrike.host.library import Library
     from deepstrike.host.session import Session
+    from deepstrike.wire.message import Part
 
 # Characters of one part, where the share of the window allows them.
 _PART = 16_000
+# Images and files may fill so much of the window; an image weighs as the kernel weighs it.
+_MOST_ATTACHED = 2
+_IMAGE = 1_600
 _RECORDS = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 
 
@@ -33,19 +37,21 @@ async def recall(session: Session, _: Library, invocation: Invocation) -> ToolRe
     """The part of what `ref` names that begins at `offset`, in characters, never more than a result's share.
 
     A ref is the seq of a record (`"12"`), a span of them (`"3-88"`), or the name of a blob that a record of this
-    session names. Whatever is wrong with it is an error result. Raises nothing but `CancelledError`.
+    session names. The images and files of one record come with the first part of it. Whatever is wrong with it is an
+    error result. Raises nothing but `CancelledError`.
     """
     wanted = json.loads(invocation.args_text)
-    ref, offset = wanted["ref"].strip(), wanted.get("offset", 0)
+    ref, offset = wanted["ref"].strip(), int(wanted.get("offset", 0))
     try:
         text = await _whole(session, ref)
+        attached = await _attached(session, ref) if offset == 0 else ()
     except _NotThere as error:
         return failure("tool_error", str(error))
     except DeepStrikeError as error:
         return failure("tool_error", f"{ref!r} could not be read: {error.message}")
     if offset >= len(text) > 0:
         return failure("tool_error", f"{ref!r} has {len(text)} characters; offset {offset} is beyond its end")
-    return ToolResult((Text(_part(session, ref, text, offset)),))
+    return ToolResult((Text(_part(session, ref, text, offset)), *attached))
 
 
 async def _whole(session: Session, ref: str) -> str:
@@ -60,6 +66,20 @@ async def _whole(session: Session, ref: str) -> str:
     if not _names(records, ref):
         raise _NotThere(f"nothing here is called {ref!r}; use a ref as it stands where something was left out")
     return well_formed((await session.blob(ref)).decode("utf-8", "replace"))
+
+
+async def _attached(session: Session, ref: str) -> Sequence[Part]:
+    """The images and files of the record `ref`, as many as have room; of the others a word that says so."""
+    if not ref.isdigit():
+        return ()
+    record = (await session.records())[int(ref)]
+    room = session.limits.window // _MOST_ATTACHED
+    parts: list[Part] = []
+    for part in attachments(record):
+        tokens = _IMAGE if isinstance(part, Image) else len(part.data) // 3
+        room -= tokens
+        parts.append(part if room >= 0 else Text(f"[one of {tokens} tokens has no room in this context window]"))
+    return parts
 
 
 def _names(records: Sequence[bytes], ref: str) -> bool:

@@ -16,24 +16,41 @@ if TYPE_CHECKING:
 
 
 def transcript(records: Sequence[bytes], first: int, last: int) -> str:
-    """What was said and done in the records `first` to `last`; of one result alone just its content."""
+    """What was said and done in the records `first` to `last`; of one result alone just its content.
+
+    An image or file is told of with the reference that reads it, unless its record is the only one.
+    """
     if first == last:
         event = decode_record(records[first]).event
         if isinstance(event, Settled):
             return content(event.result.parts)
-    told = (_told(records, decode_record(line).event) for line in records[first : last + 1])
+        return _told(records, event)
+    told = (_told(records, decode_record(records[seq]).event, f'; recall("{seq}")') for seq in range(first, last + 1))
     return "\n".join(text for text in told if text)
 
 
-def _told(records: Sequence[bytes], event: AnyEvent) -> str:
+def attachments(record: bytes) -> tuple[Image | File, ...]:
+    """The images and files in what the user said, or in what a call came to."""
+    event = decode_record(record).event
+    match event:
+        case Started(goal=parts):
+            pass
+        case Settled(result=result):
+            parts = result.parts
+        case _:
+            return ()
+    return tuple(part for part in parts if not isinstance(part, Text))
+
+
+def _told(records: Sequence[bytes], event: AnyEvent, way: str = "") -> str:
     match event:
         case Started(goal=goal, feedback=feedback):
-            return "\n".join([f"user: {content(goal)}", *(f"feedback: {said.text}" for said in feedback)])
+            return "\n".join([f"user: {content(goal, way)}", *(f"feedback: {said.text}" for said in feedback)])
         case Replied(parts=parts):
             return "\n".join(text for part in parts if (text := _said(part)))
         case Settled(call=call, result=result):
             outcome = f"failed ({result.error_kind})" if result.error_kind else "gave"
-            return f"{_name(records, call)} {outcome}: {content(result.parts)}"
+            return f"{_name(records, call)} {outcome}: {content(result.parts, way)}"
         case SignalledEvent(signal=signal):
             return f"signal {signal.kind}: {signal.payload}"
         case StateChanged(text=text):
@@ -60,16 +77,16 @@ def _name(records: Sequence[bytes], call: CallRef) -> str:
     return "a tool"
 
 
-def content(parts: Sequence[Part]) -> str:
-    """The text of parts, with a word for what is none."""
-    return "\n".join(map(_shown, parts))
+def content(parts: Sequence[Part], way: str = "") -> str:
+    """The text of parts, with a word for what is none; `way` says how to get at that."""
+    return "\n".join(_shown(part, way) for part in parts)
 
 
-def _shown(part: Part) -> str:
+def _shown(part: Part, way: str) -> str:
     match part:
         case Text(text=text):
             return text
         case Image(media_type=kind, url=url):
-            return f"[image {url or kind}]"
+            return f"[image {url or kind}{way}]"
         case File(media_type=kind, name=name):
-            return f"[file {name or kind}]"
+            return f"[file {name or kind}{way}]"

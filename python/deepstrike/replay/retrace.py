@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deepstrike.wire.record import Record
 
 
-_Weighed = Started | Settled | SignalledEvent
+_Weighed = Settled | SignalledEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +176,15 @@ def fold(lines: Sequence[bytes]) -> Kernel:
 def told_alike(recorded: Record, made: Record, renderer: int) -> bool:
     """Whether two records say the same, apart from fields that are not known here and from versions.
 
-    A log of another format or renderer names that one; its digests name prompts of that renderer.
+    A log of another format or renderer names that one; its digests name prompts of that renderer, and weigh those.
     """
     theirs, ours = recorded.event, made.event
     if isinstance(theirs, Started | Resumed) and isinstance(ours, Started | Resumed):
         ours = replace(ours, format=theirs.format, renderer=theirs.renderer)
+        if isinstance(theirs, Started) and isinstance(ours, Started) and renderer != RENDERER:
+            ours = replace(ours, head=theirs.head)
     elif isinstance(theirs, Replied) and isinstance(ours, Replied) and renderer != RENDERER:
-        ours = replace(ours, digest=theirs.digest)
+        ours = replace(ours, digest=theirs.digest, least=theirs.least)
     return recorded == replace(made, event=ours, optional=recorded.optional)
 
 
@@ -190,9 +192,11 @@ def with_counts_of(recorded: Record, made: Record) -> Record:
     """`made` with the token counts of `recorded`, and what was estimated by them."""
     theirs, ours = recorded.event, made.event
     if isinstance(theirs, Replied) and isinstance(ours, Replied):
-        ours = replace(ours, tokens=theirs.tokens)
+        ours = replace(ours, tokens=theirs.tokens, least=theirs.least)
         if theirs.estimated and ours.estimated:
             ours = replace(ours, usage=theirs.usage, cost=theirs.cost)
+    elif isinstance(theirs, Started) and isinstance(ours, Started):
+        ours = replace(ours, tokens=theirs.tokens, head=theirs.head)
     elif isinstance(theirs, _Weighed) and isinstance(ours, _Weighed):
         ours = replace(ours, tokens=theirs.tokens)
     return replace(made, event=ours)

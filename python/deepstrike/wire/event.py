@@ -34,7 +34,8 @@ class Remark(Event, frozen=True):
 class Started(Event, frozen=True, tag="started"):
     """A goal of the session began. `format` and `renderer` are the versions that wrote the log.
 
-    `feedback` is what was said of an earlier attempt at it.
+    `tokens` are those of the head and the goal, `head` the head's alone (None in logs of before). `feedback` is what was
+    said of an earlier attempt at it.
     """
 
     format: int
@@ -43,6 +44,7 @@ class Started(Event, frozen=True, tag="started"):
     config: Config
     tokens: int
     criteria: tuple[str, ...] = ()
+    head: int | None = None
     feedback: tuple[Remark, ...] = ()
 
 
@@ -58,7 +60,7 @@ class Replied(Event, frozen=True, tag="replied"):
     """The model replied. `digest` names the rendering it saw; `cost` is micro-dollars.
 
     `estimated` usage was counted here, because the service reported none. `price` is that of the model that answered,
-    None where it is the config's.
+    None where it is the config's. `least` are the tokens that the prompt has at least, None where our count is exact.
     """
 
     effect: int
@@ -75,6 +77,7 @@ class Replied(Event, frozen=True, tag="replied"):
     output: Validated | None = None
     notices: tuple[Notice, ...] = ()
     price: Price | None = None
+    least: int | None = None
 
 
 class Trail(Event, frozen=True):
@@ -154,7 +157,7 @@ class Answered(Event, frozen=True, tag="answered"):
 
 
 class SignalledEvent(Event, frozen=True, tag="signalled"):
-    """A signal was taken; it is rendered with the next model call.
+    """A signal was taken; it is rendered with the next model call, as `text` where there was no room for all of it.
 
     `renews`: it makes the model call that is owed anew, which reads it.
     """
@@ -162,6 +165,7 @@ class SignalledEvent(Event, frozen=True, tag="signalled"):
     signal: Signal
     tokens: int
     renews: bool = False
+    text: str = ""
 
 
 class StateChanged(Event, frozen=True, tag="state_changed"):
@@ -175,8 +179,11 @@ class StateChanged(Event, frozen=True, tag="state_changed"):
 class Compressed(Event, frozen=True, tag="compressed"):
     """A new epoch began: the head, and these blocks behind it, each with its source.
 
-    The result is kept so that newer strategies replay old logs. `stage` is the strategy that went furthest, `digest`
-    what is left of what left the prompt, `left` how many records left it or were shortened in it this time.
+    The result is kept so that newer strategies replay old logs. `stage` is the strategy that went furthest, `stages`
+    all that had something to do, `digest` what is left of what left the prompt. `left` counts the records that left it
+    or were shortened in it this time: `gone` are references to what left, as `recall` reads them, `shortened` the
+    records that stay in a shorter form. `head` are the tokens of the head where it is another from here on: one that
+    offers to recall.
     """
 
     stage: str
@@ -186,6 +193,10 @@ class Compressed(Event, frozen=True, tag="compressed"):
     sources: tuple[Source, ...] = ()
     digest: Digest = Digest(0, 0, 0)
     left: int = 0
+    stages: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    shortened: tuple[int, ...] = ()
+    head: int | None = None
 
 
 class PolicyChanged(Event, frozen=True, tag="policy_changed"):

@@ -36,7 +36,11 @@ class Value(Wire, frozen=True):
 
 
 class Digest(Wire, frozen=True, rename={"from_": "from"}):
-    """What is left of the turns that left the prompt: those of the records `from_` to `to`."""
+    """What is left of the turns that left the prompt: those of the records `from_` to `to`.
+
+    `opening`: a goal that `turns[0]` began with is among them, be it record 0. `unsaid` messages of the user are not
+    among the lines, not even in part. `tokens` are those of its text.
+    """
 
     passes: int
     from_: int
@@ -44,6 +48,9 @@ class Digest(Wire, frozen=True, rename={"from_": "from"}):
     lines: tuple[Line, ...] = ()
     ledger: tuple[Value, ...] = ()
     summary: str = ""
+    opening: bool = False
+    unsaid: int = 0
+    tokens: int = 0
 
 
 class Source(Wire, frozen=True):

@@ -57,11 +57,13 @@ impl Gauge {
         self.own = self.own.saturating_add(tokens);
     }
 
-    /// Takes the provider's count of the prompt as it is now.
-    pub(crate) fn anchor(&mut self, told: u64) {
+    /// Takes the provider's count of the prompt as it is now. Below `least` it cannot be the count of all of it, and ours
+    /// holds.
+    pub(crate) fn anchor(&mut self, told: u64, least: u64) {
         if told == 0 || told.saturating_mul(PLAUSIBLE) < self.own {
             return;
         }
+        let told = if told < least { self.own } else { told };
         (self.told, self.seen) = (told, self.own);
         self.permille = share(told, EVEN, self.own.max(1)).clamp(EVEN, HEAVIEST);
     }
@@ -91,10 +93,15 @@ pub(crate) fn share(amount: u64, part: u64, whole: u64) -> u64 {
 mod tests {
     use super::Gauge;
 
+    /// A count of ours by another vocabulary than the model's, and a report.
     fn gauge(own: u64, told: u64) -> Gauge {
+        reported(own, told, 740)
+    }
+
+    fn reported(own: u64, told: u64, least: u64) -> Gauge {
         let mut gauge = Gauge::default();
         gauge.add(own);
-        gauge.anchor(told);
+        gauge.anchor(told, least);
         gauge
     }
 
@@ -103,6 +110,20 @@ mod tests {
         let mut gauge = gauge(1_000, 800);
         gauge.add(100);
         assert_eq!((gauge.tokens(), gauge.own()), (900, 1_100));
+    }
+
+    #[test]
+    fn a_report_below_what_the_prompt_has_at_least_does_not_lower_the_count() {
+        let counts = [reported(1_000, 999, 1_000), reported(1_000, 400, 740), reported(1_000, 740, 740)];
+        assert_eq!(counts.map(Gauge::tokens), [1_000, 1_000, 740]);
+    }
+
+    #[test]
+    fn a_report_by_our_count_takes_back_that_an_earlier_one_was_heavier() {
+        let mut gauge = reported(1_000, 1_500, 1_000);
+        gauge.add(1_000);
+        gauge.anchor(1_900, 2_000);
+        assert_eq!((gauge.tokens(), gauge.scaled(100)), (2_000, 100));
     }
 
     #[test]
@@ -121,7 +142,7 @@ mod tests {
     fn other_blocks_are_weighed_as_the_last_report_says() {
         let mut heavier = gauge(1_000, 1_300);
         heavier.recount(200);
-        let mut lighter = gauge(1_000, 700);
+        let mut lighter = gauge(1_000, 800);
         lighter.recount(200);
         assert_eq!((heavier.tokens(), lighter.tokens()), (260, 200));
     }

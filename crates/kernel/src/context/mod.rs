@@ -6,6 +6,7 @@ pub mod gauge;
 pub mod pressure;
 pub mod prompt;
 pub mod render;
+pub mod shorten;
 pub mod slots;
 pub mod task;
 pub mod weigh;

@@ -118,9 +118,10 @@ impl Prompt {
         self.entries.push(Entry { text, source });
     }
 
-    /// Takes the provider's count of the prompt so far for ours.
-    pub(crate) fn anchor(&mut self, tokens: u64) {
-        self.gauge.anchor(tokens);
+    /// Takes the provider's count of the prompt so far for ours, where it is not below `least`; our count is that where
+    /// none is given.
+    pub(crate) fn anchor(&mut self, tokens: u64, least: Option<u64>) {
+        self.gauge.anchor(tokens, least.unwrap_or(self.gauge.own()));
     }
 
     /// Puts another head in front of the same turns: a new epoch. Each turn is passed through `turn` on the way.
@@ -132,6 +133,11 @@ impl Prompt {
             }
         }
         self.turn_epoch();
+    }
+
+    /// Puts another head in the place of this one, where the turns are about to be replaced too.
+    pub(crate) fn reopen(&mut self, text: Box<str>, source: Source) {
+        self.exchange(0, text, source);
     }
 
     /// Weight of another head, from the weight of this one: a `Resumed` carries no count, and a replay never tokenizes.

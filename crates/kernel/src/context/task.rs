@@ -54,6 +54,18 @@ pub struct Heard {
     pub said: bool,
 }
 
+/// Which signal has to go: `signals` holds the weight of each and its rank, the oldest first. The lowest rank goes before
+/// others, of that the oldest. None while there are at most `most` and they weigh at most `room` tokens.
+#[must_use]
+pub fn overflow<R: Ord>(signals: &[(u64, R)], most: usize, room: u64) -> Option<usize> {
+    let weight = signals.iter().fold(0_u64, |sum, (tokens, _)| sum.saturating_add(*tokens));
+    if signals.len() <= most && weight <= room {
+        return None;
+    }
+    let ranked = signals.iter().enumerate();
+    ranked.min_by(|(_, (_, one)), (_, (_, other))| one.cmp(other)).map(|(at, _)| at)
+}
+
 impl Task {
     /// Another goal: plan, progress and signals of the one before do not count for it.
     pub(crate) fn begin(&mut self, seq: u64, goal: &[Part], criteria: &[String]) {
@@ -68,19 +80,30 @@ impl Task {
         (self.opening_seq, self.opening_below) = (self.goal_seq, false);
     }
 
+    /// Whether the prompt was compressed, so that something of it stands in the log only.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.digest.passes > 0
+    }
+
     /// Whether there is anything beside the goal.
     #[must_use]
     pub fn is_under_way(&self) -> bool {
         self.plan != Plan::default() || !self.signals.is_empty()
     }
 
-    /// A signal is read. What the user says is kept longest.
-    pub(crate) fn hear(&mut self, heard: Heard) {
-        self.signals.push(heard);
-        if self.signals.len() > SIGNALS {
-            let goes = self.signals.iter().position(|heard| !heard.said).unwrap_or(0);
+    /// All of these signals are read. Of those before as many are kept as have room beside them, the newest, and what the
+    /// user says longest.
+    pub(crate) fn hear(&mut self, heard: Vec<Heard>, room: u64) {
+        let weight = |heard: &Heard| heard.tokens.saturating_add(FRAME);
+        let most = SIGNALS.saturating_sub(heard.len());
+        let left = heard.iter().map(weight).fold(room, u64::saturating_sub);
+        loop {
+            let kept: Vec<_> = self.signals.iter().map(|heard| (weight(heard), heard.said)).collect();
+            let Some(goes) = overflow(&kept, most, left) else { break };
             self.signals.remove(goes);
         }
+        self.signals.extend(heard);
     }
 
     /// What `turns[0]` begins with in another epoch: the goal, shortened where it stands in full further down.
@@ -107,7 +130,7 @@ impl Task {
     /// `turns[0]`: the opening, the state, the digest.
     #[must_use]
     pub fn snapshot(&self) -> Vec<Part> {
-        self.with_state(&self.opening, self.state_text(self.without_delta()))
+        self.with_state(&self.opening, self.state_text(self.without_delta(self.digest.to)))
     }
 
     /// The canonical `turns[0]`: the goal and the state as they are now, wherever on the wire they stand.
@@ -129,14 +152,20 @@ impl Task {
     /// Tokens of that snapshot: of the parts it is made of, each counted when it came.
     #[must_use]
     pub fn snapshot_tokens(&self) -> u64 {
-        let parts = [self.opening_tokens, self.plan_tokens, self.digest_tokens, FRAME];
-        let signals = self.without_delta().map(|heard| heard.tokens.saturating_add(FRAME));
-        parts.into_iter().chain(signals).fold(0, u64::saturating_add)
+        let parts = [self.opening_tokens, self.digest_tokens, self.state_tokens(self.digest.to)];
+        parts.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Signals that no delta among the turns tells.
-    fn without_delta(&self) -> impl Iterator<Item = &Heard> {
-        self.signals.iter().filter(|heard| heard.delta <= self.digest.to)
+    /// Tokens of plan and signals in it, where the deltas up to record `to` have left.
+    #[must_use]
+    pub fn state_tokens(&self, to: u64) -> u64 {
+        let signals = self.without_delta(to).map(|heard| heard.tokens.saturating_add(FRAME));
+        [self.plan_tokens, FRAME].into_iter().chain(signals).fold(0, u64::saturating_add)
+    }
+
+    /// Signals that no delta among the turns behind record `to` tells.
+    fn without_delta(&self, to: u64) -> impl Iterator<Item = &Heard> {
+        self.signals.iter().filter(move |heard| heard.delta <= to)
     }
 
     fn state_text<'a>(&self, signals: impl Iterator<Item = &'a Heard>) -> String {
@@ -152,7 +181,7 @@ impl Task {
 }
 
 /// Tokens of the words between the parts of a snapshot.
-const FRAME: u64 = 8;
+pub const FRAME: u64 = 8;
 
 /// The plan as the model reads it, the same in `turns[0]` and in a delta; empty where there is none.
 #[must_use]

@@ -6,6 +6,9 @@ use crate::wire::message::{AssistantPart, Block, HeadBlock, Part, RecordedPart, 
 pub trait Tokens {
     /// Tokens of `text` in the vocabulary of `model`, or a safe upper bound.
     fn count(&self, model: &str, text: &str) -> u64;
+
+    /// What a text of `counted` tokens has at least: all of them where the vocabulary is the model's own.
+    fn least(&self, model: &str, counted: u64) -> u64;
 }
 
 /// Fixed tokens around a block or a call, above what any provider adds.
@@ -29,6 +32,12 @@ impl Scale<'_> {
     #[must_use]
     pub fn text(&self, text: &str) -> u64 {
         if text.is_empty() { 0 } else { self.tokens.count(self.model, text) }
+    }
+
+    /// What so many tokens by our count are at least.
+    #[must_use]
+    pub fn least(&self, counted: u64) -> u64 {
+        self.tokens.least(self.model, counted)
     }
 
     /// Tokens of a block of these parts.

@@ -109,12 +109,13 @@ pub fn permit(permissions: &Permissions, tool: &str, action: &str) -> (Action, O
     let entries = permissions.entries.iter().enumerate();
     let fitting = entries.filter(|(_, entry)| is(&entry.tool, tool) && is(&entry.action, action));
     let is_grant = |entry: &Permission| entry.verdict != Action::Deny;
-    let revoked = fitting.clone().filter(|(_, entry)| !is_grant(entry)).filter(|(at, revocation)| {
+    let mut revoked = fitting.clone().filter(|(_, entry)| !is_grant(entry)).filter(|(at, revocation)| {
         let later = fitting.clone().filter(|(other, entry)| other > at && is_grant(entry));
         !later.into_iter().any(|(_, grant)| is_as_narrow(grant, revocation))
     });
     let granted = fitting.clone().filter(|(_, entry)| is_grant(entry));
-    let decisive = revoked.last().or_else(|| granted.max_by_key(|(_, entry)| (entry.tool != "*", entry.action != "*")));
+    let narrowest = || granted.max_by_key(|(_, entry)| (entry.tool != "*", entry.action != "*"));
+    let decisive = revoked.next_back().or_else(narrowest);
     let word = match (permissions.mode, decisive) {
         (Mode::Plan, _) | (Mode::Default, None) => Action::Deny,
         (Mode::Auto, None) => Action::Allow,

@@ -81,11 +81,12 @@ pub fn offers(config: &Config, name: &str) -> bool {
     named(name).is_some_and(|tool| (tool.offered)(config))
 }
 
-/// The tools that a run offers: its own and the kernel's.
+/// The tools that a run offers: its own and the kernel's. `left`: something has left the prompt, so that it can be
+/// recalled in any case.
 #[must_use]
-pub fn tools(config: &Config) -> Vec<ToolSpec> {
-    let own = config.tools.iter().cloned();
-    own.chain(META_TOOLS.iter().filter(|tool| (tool.offered)(config)).map(MetaTool::spec)).collect()
+pub fn tools(config: &Config, left: bool) -> Vec<ToolSpec> {
+    let offered = |tool: &&MetaTool| (tool.offered)(config) || (left && tool.name == recall::TOOL.name);
+    config.tools.iter().cloned().chain(META_TOOLS.iter().filter(offered).map(MetaTool::spec)).collect()
 }
 
 /// What a crash means for the tool of a name; one that is not known counts as `once`.

@@ -95,8 +95,8 @@ pub enum Step {
         seq: u64,
         /// What it says, as a hash.
         outcome: u64,
-        /// Whether it is an error.
-        failed: bool,
+        /// The kind of error that it is, as a hash; none where it is none.
+        failed: Option<u64>,
         /// Its tokens.
         tokens: u64,
     },

@@ -88,7 +88,7 @@ fn act(state: &State, run: &Run, desk: &mut Desk<'_>, now: i64) -> Option<Event>
     if let Some(settled) = run.open_calls().find_map(|call| settle_by_step(call, &scale)) {
         return Some(settled);
     }
-    if let Some(event) = run.open_calls().find_map(|call| settle_here(&state.task, call, &scale)) {
+    if let Some(event) = run.open_calls().find_map(|call| settle_here(state, call, &scale)) {
         return Some(event);
     }
     begin(state, run, &scale, now)

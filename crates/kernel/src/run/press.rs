@@ -8,9 +8,10 @@ use alloc::vec::Vec;
 use super::follow::Desk;
 use super::limits::{Stop, TOO_LONG, turns_left};
 use super::state::{Overflow, Run, State};
-use crate::context::compress::{compress, parameters};
+use crate::context::compress::{Goal, compress, parameters};
 use crate::context::pressure::{Marks, marks, pays};
 use crate::context::render::head_block;
+use crate::context::weigh::Scale;
 use crate::meta;
 use crate::wire::event::{Compressed, Ended, Event};
 use crate::wire::input::Fault;
@@ -72,12 +73,17 @@ fn could_pay(run: &Run, before: u64, after: u64) -> bool {
 }
 
 fn rewrite(state: &State, run: &Run, desk: &Desk<'_>, marks: &Marks, why: Why) -> Option<Compressed> {
-    let target = if why == Why::Refused { 0 } else { state.prompt.gauge().own_of(marks.low) };
-    let tools = meta::tools(&run.config);
+    let gauge = state.prompt.gauge();
+    let scale = desk.scale(&run.config.model.id);
+    let goal = Goal {
+        target: if why == Why::Refused { 0 } else { gauge.own_of(marks.low) },
+        most: gauge.own_of(marks.most),
+        head: other_head(state, run, &scale),
+    };
+    let tools = meta::tools(&run.config, true);
     let labels: BTreeSet<String> = tools.iter().flat_map(|tool| parameters(&tool.parameters)).collect();
     let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-    let scale = desk.scale(&run.config.model.id);
-    let compressed = compress(&state.prompt, &state.task, target, &labels, &scale)?;
+    let compressed = compress(&state.prompt, &state.task, goal, &labels, &scale)?;
     let (before, after) = (state.prompt.tokens(), compressed.tokens);
     let is_worth = match why {
         Why::Refused => true,
@@ -85,6 +91,14 @@ fn rewrite(state: &State, run: &Run, desk: &Desk<'_>, marks: &Marks, why: Why) -
         Why::Pays => marks.is_progress(before, after) && could_pay(run, before, after),
     };
     is_worth.then_some(compressed)
+}
+
+/// Tokens of the head that the new epoch begins with, if it is another: what leaves can be recalled from then on, also
+/// where the run has no tools.
+fn other_head(state: &State, run: &Run, scale: &Scale<'_>) -> Option<u64> {
+    let tools = |left| meta::tools(&run.config, left);
+    let is_other = !state.task.has_left() && tools(true).len() != tools(false).len();
+    is_other.then(|| scale.head(&head_block(&run.config, tools(true))))
 }
 
 fn does_not_fit(stop: Stop, state: &State, run: &Run, desk: &Desk<'_>) -> Event {
@@ -113,7 +127,7 @@ fn ended(message: String) -> Event {
 /// The parts of the prompt with their tokens.
 fn what_fills(state: &State, run: &Run, desk: &Desk<'_>) -> String {
     let scale = desk.scale(&run.config.model.id);
-    let head = head_block(&run.config, meta::tools(&run.config));
+    let head = head_block(&run.config, meta::tools(&run.config, state.task.has_left()));
     let (system, memory) = (scale.text(&head.system_stable), scale.text(&head.system_knowledge));
     let tools = scale.head(&head).saturating_sub(system).saturating_sub(memory);
     let turns = state.prompt.entries().iter().skip(1).map(|entry| entry.source.tokens);

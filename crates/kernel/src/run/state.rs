@@ -19,6 +19,9 @@ use crate::wire::message::Usage;
 use crate::wire::policy::{Config, Limits, Price, Skill};
 use crate::wire::signal::Signal;
 
+/// Which part of the room for history the plan may have, and which the signals.
+const TASK_SHARE: u64 = 6;
+
 /// The fold of a session's log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
@@ -115,6 +118,8 @@ impl Tally {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LastReply {
     pub(crate) next: Next,
+    /// Active milliseconds of the goal when it came.
+    pub(crate) since_ms: u64,
     pub(crate) calls: Vec<OpenCall>,
 }
 
@@ -126,6 +131,8 @@ pub(crate) struct Note {
     pub(crate) of: Origin,
     /// A signal's kind.
     pub(crate) kind: Box<str>,
+    /// The record that it is from.
+    pub(crate) seq: u64,
 }
 
 /// What a note is.
@@ -139,8 +146,8 @@ pub(crate) enum Origin {
     Signal(Heed),
 }
 
-/// How a signal is to be heeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a signal is to be heeded, what goes first last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Heed {
     /// With the next call, among others.
     Plain,
@@ -176,6 +183,13 @@ impl State {
     #[must_use]
     pub fn limits(&self) -> Option<&Limits> {
         self.run.as_ref().map(|run| &run.config.limits)
+    }
+
+    /// Tokens that the plan may have, and the signals: the task state must never fill what head and goal leave.
+    pub(crate) fn task_room(&self) -> u64 {
+        let Some(Limits { window, reserve, .. }) = self.limits() else { return 0 };
+        let fixed = self.prompt.head_tokens().saturating_add(self.task.opening_tokens);
+        window.saturating_sub(*reserve).saturating_sub(fixed) / TASK_SHARE
     }
 
     /// Whether a call id was given out in this session. Ids are kept as hashes: a collision only costs a longer id.

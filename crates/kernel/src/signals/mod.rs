@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use serde::Deserialize;
 
-pub use waiting::{Unshown, overflow};
+pub use waiting::Unshown;
 
 use crate::wire::signal::{Signal, Urgency};
 
@@ -31,18 +31,6 @@ pub fn text(signal: &Signal) -> String {
         signal.source,
         signal.urgency.as_str(),
         signal.payload
-    )
-}
-
-/// What stands for the text of a signal that would fill too much of the window.
-#[must_use]
-pub fn shortened(signal: &Signal, tokens: u64) -> String {
-    format!(
-        "Signal {} ({}, from {}, {}): left out, it has {tokens} tokens; the session's log holds it",
-        signal.kind,
-        signal.signal_type,
-        signal.source,
-        signal.urgency.as_str()
     )
 }
 

@@ -13,11 +13,15 @@ const KINDS: usize = 8;
 pub struct Unshown {
     kinds: BTreeMap<Box<str>, u64>,
     others: u64,
+    /// Seqs of the first and the last of them.
+    records: Option<(u64, u64)>,
 }
 
 impl Unshown {
-    /// One more of this kind.
-    pub fn count(&mut self, kind: &str) {
+    /// One more of this kind, from record `seq`.
+    pub fn count(&mut self, kind: &str, seq: u64) {
+        let (first, last) = self.records.unwrap_or((seq, seq));
+        self.records = Some((first.min(seq), last.max(seq)));
         if let Some(count) = self.kinds.get_mut(kind) {
             *count = count.saturating_add(1);
         } else if self.kinds.len() < KINDS {
@@ -27,14 +31,14 @@ impl Unshown {
         }
     }
 
-    /// What the model reads of them; None where there are none.
+    /// What the model reads of them, and by which reference it can read more, as `way` calls all records from one to
+    /// another; None where there are none.
     #[must_use]
-    pub fn text(&self) -> Option<String> {
+    pub fn text(&self, way: impl FnOnce(u64, u64) -> String) -> Option<String> {
+        let (first, last) = self.records?;
         let total = self.kinds.values().fold(self.others, |sum, count| sum.saturating_add(*count));
-        if total == 0 {
-            return None;
-        }
-        let mut text = format!("{total} more signals came before and are not shown; the session's log holds them:");
+        let way = way(first, last);
+        let mut text = format!("{total} more signals came before and are not told here; recall(\"{way}\"):");
         for (kind, count) in &self.kinds {
             text.push_str(&format!(" {kind} ×{count},"));
         }
@@ -44,15 +48,4 @@ impl Unshown {
         text.pop();
         Some(text)
     }
-}
-
-/// Which of the signals that wait has to go: `waiting` holds the weight of each and whether it is urgent, the oldest
-/// first. None while there are at most `most` and they weigh at most `share` tokens; the newest always stays.
-#[must_use]
-pub fn overflow(waiting: &[(u64, bool)], most: usize, share: u64) -> Option<usize> {
-    let weight = waiting.iter().fold(0_u64, |sum, (tokens, _)| sum.saturating_add(*tokens));
-    if waiting.len() <= 1 || (waiting.len() <= most && weight <= share) {
-        return None;
-    }
-    Some(waiting.iter().position(|(_, urgent)| !urgent).unwrap_or(0))
 }

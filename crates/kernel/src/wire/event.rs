@@ -37,6 +37,9 @@ pub struct Started {
     /// What makes it good.
     #[serde(default, skip_serializing_if = "plain")]
     pub criteria: Vec<String>,
+    /// Those of `tokens` that are the head's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<u64>,
     /// What was said of an earlier attempt at it.
     #[serde(default, skip_serializing_if = "plain")]
     pub feedback: Vec<Remark>,
@@ -101,6 +104,9 @@ pub struct Replied {
     /// Price of the model that answered, where it is not that of the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// Tokens that the prompt has at least, where our count of it may be too high; none where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<u64>,
 }
 
 /// What one governance stage said of a call.
@@ -220,6 +226,9 @@ pub struct Signalled {
     /// It makes the model call that is owed anew, which reads it.
     #[serde(default, skip_serializing_if = "plain")]
     pub renews: bool,
+    /// Its text, where there was no room for all of it.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub text: String,
 }
 
 /// The task state changed.
@@ -254,6 +263,18 @@ pub struct Compressed {
     /// How many records left the prompt, or were shortened in it, this time.
     #[serde(default, skip_serializing_if = "plain")]
     pub left: u64,
+    /// All strategies that had something to do, in their order.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub stages: Vec<String>,
+    /// What left the prompt this time: references as `recall` reads them.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub gone: Vec<String>,
+    /// Records that stay in a shorter form since this time.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub shortened: Vec<u64>,
+    /// Tokens of the head, where the new epoch begins with another: one that offers to recall.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<u64>,
 }
 
 /// Another policy from here on.

@@ -94,6 +94,23 @@ pub struct Digest {
     /// A summary that a model wrote of them.
     #[serde(default, skip_serializing_if = "plain")]
     pub summary: String,
+    /// Whether a goal that `turns[0]` began with is among them, be it record 0.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub opening: bool,
+    /// How many messages of the user are not among the lines, not even in part.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub unsaid: u64,
+    /// Tokens of its text.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub tokens: u64,
+}
+
+impl Digest {
+    /// Whether records have left, `from` to `to`.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.to > 0 || self.opening
+    }
 }
 
 words! {

@@ -99,13 +99,13 @@ fn a_cost_budget_lowers_the_output_limit_and_then_ends_the_goal() {
 fn the_price_of_the_model_that_answered_rules_what_the_budget_leaves() {
     let cheap = Price { input: 1_000, output: 2_000, cached: 100, cache_write: 1_250 };
     let dear = Price { input: 4_000_000, output: 8_000_000, cached: 400_000, cache_write: 5_000_000 };
-    for (price, left) in [(Some(cheap), None), (Some(dear), Some((5_000 - 480 - 4 * 127) / 8)), (None, None)] {
+    for (price, left) in [(Some(cheap), None), (Some(dear), Some((5_000 - 480 - 4 * 243) / 8)), (None, None)] {
         let mut world = World::after([start_with(priced(5_000))]);
         let looks = reply(0, vec![call("look")]);
         world.take(Input::Reply(Reply { price, ..looks }));
         world.take(result(world.runs()[0].id, "r"));
         let prompt = world.kernel.state().prompt().tokens();
-        assert_eq!((world.call_model().unwrap().max_output, prompt), (left, 127));
+        assert_eq!((world.call_model().unwrap().max_output, prompt), (left, 243));
     }
 }
 

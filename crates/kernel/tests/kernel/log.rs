@@ -78,7 +78,7 @@ fn a_prompt_that_folds_to_other_bytes_is_found() {
 #[test]
 fn digests_of_another_renderer_are_not_compared_and_a_resume_opens_a_new_epoch() {
     let mut world = World::new();
-    world.log = changed(0, r#""renderer":2"#, r#""renderer":0"#);
+    world.log = changed(0, r#""renderer":3"#, r#""renderer":0"#);
     world.log[0] = String::from_utf8(world.log[0].clone()).unwrap().replace("Do it.", "Do it!").into_bytes();
     world.log.truncate(5);
     world.kernel = replay(&world.log).unwrap();
@@ -139,6 +139,10 @@ fn a_compression_opens_an_epoch_with_the_blocks_it_carries() {
         sources: vec![Source { role: Role::State, seq: 0, tokens: 7 }],
         digest: Digest::default(),
         left: 0,
+        stages: vec![],
+        gone: vec![],
+        shortened: vec![],
+        head: None,
     };
     let before = world.kernel.state().prompt().head_tokens();
     let world = with_event(world, Event::Compressed(event));

@@ -125,7 +125,7 @@ fn another_head_weighs_by_its_length() {
 fn each_slot_is_weighed_by_what_stands_in_it() {
     let mut config = Config { system: "s".repeat(40), preload: vec!["k".repeat(80)], ..config() };
     config.tools.truncate(1);
-    let tools = tools(&config).into_iter().map(|tool| {
+    let tools = tools(&config, false).into_iter().map(|tool| {
         8 + [tool.name, tool.description, tool.parameters].iter().map(|text| text.len().div_ceil(4) as u64).sum::<u64>()
     });
     let tools: u64 = tools.sum();

@@ -1,13 +1,13 @@
-//! A long walk through sessions with small windows: text of all kinds, large outputs, parallel calls, plans, signals, stops,
-//! crashes, further goals. At each step the request fits, every call has its result, the turns tell the task state, and
-//! now and then the log is folded anew.
+//! A long walk through sessions with small windows: text of all kinds, NUL among it, outputs of up to ten megabytes,
+//! images, parallel calls, plans at their bounds, storms of signals, stops, crashes, further goals. At each step the
+//! request fits, every call has its result, the turns tell the task state, and now and then the log is folded anew.
 //!
 //! `PROPTEST_CASES` (96 by default, 100,000 in `make torture`) sets how long it is, `PROPTEST_RNG_SEED` where it begins.
 
 use deepstrike_kernel::wire::effect::{CallModel, Effect};
 use deepstrike_kernel::wire::event::{Event, Status};
 use deepstrike_kernel::wire::input::{Failure, Fault, Finish, Input, Reply, Result as ToolEnd, Start};
-use deepstrike_kernel::wire::message::{Opaque, ReplyPart, Thinking, Usage};
+use deepstrike_kernel::wire::message::{Image, Opaque, Part, ReplyPart, Thinking, Usage};
 use deepstrike_kernel::wire::policy::{Attended, Config, Placement};
 use deepstrike_kernel::wire::signal::Urgency;
 
@@ -18,6 +18,8 @@ use crate::world::World;
 struct Dice {
     state: u64,
     placement: Placement,
+    /// One in so many large outputs is a very large one.
+    rarely: u64,
 }
 
 impl Dice {
@@ -36,11 +38,23 @@ impl Dice {
         self.below(odds) == 0
     }
 
-    /// A text: words, one endless word, CJK, emoji, JSON, numbers, nested brackets.
+    /// A text: words, one endless word, CJK, emoji, JSON, numbers, nested brackets, NUL.
     fn text(&mut self, most: u64) -> String {
-        let scraps =
-            ["word ", "x", "必须保留 ", "🛡é", "{\"id\": \"a_1\"} ", "12345 ", "[[[", "must not. ", "\n", "a/b.rs "];
-        let scrap = scraps[self.below(10) as usize];
+        let scraps = [
+            "word ",
+            "x",
+            "必须保留 ",
+            "🛡é",
+            "{\"id\": \"a_1\"} ",
+            "12345 ",
+            "[[[",
+            "must not. ",
+            "\n",
+            "a/b.rs ",
+            "\0\u{1} ",
+            "Dr. No: ",
+        ];
+        let scrap = scraps[self.below(12) as usize];
         scrap.repeat(self.below(most) as usize / scrap.len() + 1)
     }
 
@@ -72,8 +86,14 @@ impl Dice {
     }
 
     fn plan(&mut self) -> String {
-        let steps = (0..self.below(4)).map(|n| serde_json::json!({"text": format!("step {n}"), "status": "doing"}));
-        serde_json::json!({"steps": steps.collect::<Vec<_>>(), "progress": self.text(60)}).to_string()
+        let (steps, most) = if self.one_in(8) { (45, 400) } else { (self.below(4), 20) };
+        let status = ["todo", "doing", "done"];
+        let steps = (0..steps).map(|n| {
+            let text = format!("step {n} {}", self.text(most));
+            serde_json::json!({"text": text, "status": status[self.below(3) as usize]})
+        });
+        let steps: Vec<_> = steps.collect();
+        serde_json::json!({"steps": steps, "progress": self.text(most * 3)}).to_string()
     }
 
     fn reply(&mut self, effect: u64, prompt: u64) -> Input {
@@ -100,19 +120,32 @@ impl Dice {
     }
 
     fn result(&mut self, effect: u64) -> Input {
-        let most = if self.one_in(40) { 60_000 } else { [40, 400, 2_000][self.below(3) as usize] };
-        let result = if self.one_in(5) { error("exception", &self.text(200)) } else { good(&self.text(most)) };
+        let most = match self.below(80) {
+            0 if self.one_in(self.rarely) => 10_000_000,
+            0 | 1 => 60_000,
+            _ => [40, 400, 2_000][self.below(3) as usize],
+        };
+        let mut result = if self.one_in(5) { error("exception", &self.text(200)) } else { good(&self.text(most)) };
+        if self.one_in(30) {
+            result.parts.push(image());
+        }
         Input::Result(ToolEnd { effect, result, spent: None })
     }
 
+    fn signal(&mut self) -> Input {
+        let urgency = if self.one_in(4) { Urgency::High } else { Urgency::Normal };
+        let most = if self.one_in(4) { 30_000 } else { 40 };
+        signal(&format!("news {}", self.text(most).replace('\n', " ")), urgency, None)
+    }
+
     fn goal(&mut self) -> Input {
-        let most = if self.one_in(10) { 2_000 } else { 200 };
-        Input::Start(Start {
-            goal: vec![text(&format!("Goal: {}", self.text(most)))],
-            config: self.config(),
-            criteria: vec![],
-            feedback: if self.one_in(8) { vec![self.text(200)] } else { vec![] },
-        })
+        let most = if self.one_in(10) { 20_000 } else { 200 };
+        let mut goal = vec![text(&format!("Goal: {}", self.text(most)))];
+        if self.one_in(20) {
+            goal.push(image());
+        }
+        let feedback = if self.one_in(8) { vec![self.text(200)] } else { vec![] };
+        Input::Start(Start { goal, config: self.config(), criteria: vec![], feedback })
     }
 
     fn step(&mut self, world: &World) -> Input {
@@ -122,8 +155,7 @@ impl Dice {
             return self.goal();
         }
         match self.below(40) {
-            0 => return signal("news", Urgency::Normal, None),
-            1 => return signal("news", Urgency::High, None),
+            0 | 1 => return self.signal(),
             2 => return interrupt(),
             4 => return together(&["news", "mail", "news"], true),
             5 => return user_says("Mind the gap."),
@@ -138,6 +170,10 @@ impl Dice {
             Effect::AskUser(ask) => value(ask.id, "1"),
         }
     }
+}
+
+fn image() -> Part {
+    Part::Image(Image { media_type: "image/png".into(), data: "aGk=".repeat(300), url: String::new() })
 }
 
 fn overflow(call: &CallModel) -> Input {
@@ -159,7 +195,8 @@ fn whatever_comes_the_request_fits_calls_are_paired_and_the_turns_tell_the_state
     let (mut rewrites, mut too_long) = (0, 0);
     for session in 0..steps.min(1_000_000) / SESSION {
         let placement = if session % 6 == 5 { Placement::Live } else { Placement::Frozen };
-        let mut dice = Dice { state: (seed ^ (session + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, placement };
+        let state = (seed ^ (session + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut dice = Dice { state, placement, rarely: if steps > 10_000 { 40 } else { 4 } };
         let mut world = World::new();
         world.every = 83;
         for _ in 0..SESSION {
@@ -167,6 +204,11 @@ fn whatever_comes_the_request_fits_calls_are_paired_and_the_turns_tell_the_state
                 world.crash();
             }
             let input = dice.step(&world);
+            // Many signals may come before the model is asked again.
+            for _ in 0..if dice.one_in(300) { 200 } else { 0 } {
+                let storm = dice.signal();
+                let _ = world.give(storm);
+            }
             // A suspended tool cannot ask again, a completed goal not be resumed: such an input changes nothing.
             let Ok(events) = world.give(input) else { continue };
             rewrites += events.iter().filter(|event| event.tag() == "compressed").count();

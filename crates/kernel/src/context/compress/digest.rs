@@ -4,18 +4,16 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::gathered::Parts;
 use super::ledger;
+use super::said::{self, AROUND};
+use super::words::span;
 use crate::context::weigh::Scale;
 use crate::wire::task::{Digest, Line, LineKind, Value};
 
-/// The parts of the digest, in the order in which they are told.
-const SECTIONS: &[(LineKind, &str)] = &[
-    (LineKind::Constraint, "The user demanded:"),
-    (LineKind::Said, "The user said:"),
-    (LineKind::Decision, "You said:"),
-    (LineKind::Result, "Last results:"),
-    (LineKind::Failed, "Failed:"),
-];
+/// The parts of the digest behind what the user said, in the order in which they are told.
+const SECTIONS: &[(LineKind, &str)] =
+    &[(LineKind::Decision, "You said:"), (LineKind::Result, "Last results:"), (LineKind::Failed, "Failed:")];
 
 /// The digest as the model reads it; empty before the first compression.
 #[must_use]
@@ -28,6 +26,11 @@ pub fn text(digest: &Digest) -> String {
         text.push_str("\nSummary:\n");
         text.push_str(&digest.summary);
     }
+    if digest.unsaid > 0 {
+        text.push_str(&unsaid(digest));
+    }
+    let said = digest.lines.iter().filter(|line| is_said(line)).map(|line| line.text.as_str());
+    section(&mut text, "The user said:", "\n- ", said);
     for (kind, title) in SECTIONS {
         let lines = digest.lines.iter().filter(|line| line.kind == *kind).map(|line| line.text.as_str());
         section(&mut text, title, "\n- ", lines);
@@ -37,33 +40,39 @@ pub fn text(digest: &Digest) -> String {
     text
 }
 
-/// Tokens that the digest's text cannot well be above, without counting it.
-pub(super) fn at_most(digest: &Digest) -> u64 {
-    let lines = digest.lines.iter().map(|line| line.text.len());
-    let values = digest.ledger.iter().map(|value| value.value.len().saturating_add(1));
-    let bytes = lines.chain(values).fold(digest.summary.len(), usize::saturating_add);
-    let lines = u64::try_from(digest.lines.len()).unwrap_or(u64::MAX).saturating_mul(AROUND);
-    bulk(bytes).saturating_add(lines).saturating_add(HEADLINE)
+fn is_said(line: &Line) -> bool {
+    matches!(line.kind, LineKind::Constraint | LineKind::Said)
 }
 
-fn bulk(bytes: usize) -> u64 {
-    u64::try_from(bytes.div_ceil(3)).unwrap_or(u64::MAX)
+/// What there was no room for, not even in part.
+fn unsaid(digest: &Digest) -> String {
+    let messages = if digest.unsaid == 1 { "message" } else { "messages" };
+    format!("\nNot told here: {} {messages} of the user; {} has them.", digest.unsaid, recall(digest))
+}
+
+/// Tokens that lines of so many bytes cannot well be above, without counting them.
+pub(super) fn at_most(bytes: usize, lines: usize) -> u64 {
+    let lines = u64::try_from(lines).unwrap_or(u64::MAX).saturating_mul(AROUND);
+    u64::try_from(bytes.div_ceil(3)).unwrap_or(u64::MAX).saturating_add(lines)
 }
 
 /// Tokens of the first line and the titles.
-const HEADLINE: u64 = 64;
+pub(super) const HEADLINE: u64 = 64;
 
 fn headline(digest: &Digest) -> String {
-    let Digest { passes, from, to, .. } = digest;
-    let times = if *passes == 1 { String::from("once") } else { format!("{passes} times") };
-    if *to == 0 {
+    let passes = digest.passes;
+    let times = if passes == 1 { String::from("once") } else { format!("{passes} times") };
+    if !digest.has_left() {
         return format!(
             "This conversation was compressed {times}; what was left out has its recall reference in place."
         );
     }
-    format!(
-        "This conversation was compressed {times}; recall(\"{from}-{to}\") reads the turns that left it. What is known of them:"
-    )
+    let recall = recall(digest);
+    format!("This conversation was compressed {times}; {recall} reads the turns that left it. What is known of them:")
+}
+
+fn recall(digest: &Digest) -> String {
+    format!("recall(\"{}\")", span(digest.from, digest.to))
 }
 
 fn section<'a>(text: &mut String, title: &str, mark: &str, lines: impl Iterator<Item = &'a str>) {
@@ -78,50 +87,61 @@ fn section<'a>(text: &mut String, title: &str, mark: &str, lines: impl Iterator<
     }
 }
 
-/// Hundredths of the room: what demands leave to the ledger at least, and what the ledger may take of the rest.
-const FOR_LEDGER: u64 = 55;
+/// Tokens that the digest has: for the user's own words, and for everything else in it, which takes what they leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    pub(super) said: u64,
+    pub(super) others: u64,
+}
+
+/// Tokens that everything but the user's words has at most.
+pub(super) const DIGEST_MOST: u64 = 4_000;
+
+/// Hundredths of the room behind the user's words that the ledger may take at most.
 const OF_LEDGER: u64 = 75;
 
-/// Lines of one kind that are kept at most.
-const MOST_LINES: usize = 400;
+impl Room {
+    /// Room of so many tokens less: the user's words are the last to go.
+    pub(super) fn less(self, tokens: u64) -> Self {
+        let rest = tokens.saturating_sub(self.others);
+        Self { said: self.said.saturating_sub(rest), others: self.others.saturating_sub(tokens) }
+    }
+}
 
-/// Cuts the digest to its room: demands first, then values, then what else was said and done, the newest first.
-pub(super) fn trim(digest: &mut Digest, room: u64, labels: &[&str], scale: &Scale<'_>) {
-    let mut left = room.saturating_sub(scale.text(&headline(digest))).saturating_sub(scale.text(&digest.summary));
-    let for_ledger = part(left, FOR_LEDGER);
-    let lines = core::mem::take(&mut digest.lines);
-    let (demands, others): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.kind == LineKind::Constraint);
-    let (demands, spent) = newest_lines(demands, left.saturating_sub(for_ledger), scale);
-    left = left.saturating_sub(spent);
-    let ledger = core::mem::take(&mut digest.ledger);
-    let (ledger, spent) = newest_values(ledger, part(left, OF_LEDGER).max(for_ledger), labels, scale);
-    left = left.saturating_sub(spent);
-    let (others, _) = newest_lines(others, left, scale);
-    digest.lines = demands.into_iter().chain(others).collect();
-    digest.ledger = ledger;
+/// What a digest holds of all that was gathered: the user's words first, then values, then what else was said and done,
+/// the newest first.
+pub(super) fn filled(digest: &Digest, gathered: &Parts, room: Room, labels: &[&str], scale: &Scale<'_>) -> Digest {
+    let words = scale.text(&headline(digest)).saturating_add(scale.text(&digest.summary));
+    let all = room.said.saturating_add(room.others).saturating_sub(words);
+    let (said, spent, unsaid) = said::fitted(&gathered.said, room.said.min(all), scale);
+    let left = all.saturating_sub(spent).min(DIGEST_MOST);
+    let (ledger, spent) = newest_values(&gathered.ledger, part(left, OF_LEDGER), labels, scale);
+    let others = newest_lines(&gathered.others, left.saturating_sub(spent), scale);
+    let lines = said.into_iter().chain(others).collect();
+    let unsaid = digest.unsaid.saturating_add(unsaid);
+    let mut filled = Digest { lines, ledger, unsaid, ..digest.clone() };
+    filled.tokens = scale.text(&text(&filled));
+    filled
 }
 
 fn part(room: u64, hundredths: u64) -> u64 {
     room.saturating_mul(hundredths).checked_div(100).unwrap_or(0)
 }
 
-/// The newest of the lines that fit, and what they take.
-fn newest_lines(lines: Vec<Line>, room: u64, scale: &Scale<'_>) -> (Vec<Line>, u64) {
+/// The newest of the lines that fit.
+fn newest_lines(lines: &[Line], room: u64, scale: &Scale<'_>) -> Vec<Line> {
     let mut spent = 0_u64;
     let mut kept = Vec::new();
-    for line in lines.into_iter().rev().take(MOST_LINES) {
+    for line in lines.iter().rev() {
         let tokens = scale.text(&line.text).saturating_add(AROUND);
         if spent.saturating_add(tokens) <= room {
             spent = spent.saturating_add(tokens);
-            kept.push(line);
+            kept.push(line.clone());
         }
     }
     kept.reverse();
-    (kept, spent)
+    kept
 }
-
-/// Tokens of the mark before a line or value, and its share of the titles.
-const AROUND: u64 = 3;
 
 const LAST_RANK: u64 = 3;
 
@@ -136,7 +156,7 @@ fn rank(value: &Value, labels: &[&str]) -> u64 {
 }
 
 /// The newest of the values that fit, by their rank, and what they take.
-fn newest_values(ledger: Vec<Value>, room: u64, labels: &[&str], scale: &Scale<'_>) -> (Vec<Value>, u64) {
+fn newest_values(ledger: &[Value], room: u64, labels: &[&str], scale: &Scale<'_>) -> (Vec<Value>, u64) {
     let mut spent = 0_u64;
     let mut seen: Vec<&str> = Vec::new();
     let mut keep: Vec<bool> = ledger.iter().map(|_| false).collect();

@@ -3,7 +3,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{digest, harvest};
+use super::collapse::COLLAPSE;
+use super::digest::{self, DIGEST_MOST, Room};
+use super::gathered::{Gathered, Parts};
+use super::words::span;
+use super::{Goal, harvest, said};
 use crate::context::prompt::{Entry, Prompt};
 use crate::context::task::Task;
 use crate::context::weigh::Scale;
@@ -24,57 +28,80 @@ pub(super) struct Piece {
 #[allow(missing_debug_implementations, reason = "a counter has nothing to show")]
 pub struct Draft<'a> {
     pub(super) pieces: Vec<Piece>,
-    pub(super) digest: Digest,
+    pub(super) gathered: Gathered,
     pub(super) labels: &'a [&'a str],
     pub(super) scale: Scale<'a>,
+    digest: Digest,
     task: &'a Task,
-    target: u64,
+    goal: Goal,
     head: u64,
     weight: u64,
+    /// Where the current goal stands in full, if it is among the pieces.
+    goal_at: Option<usize>,
+    /// Tokens of it in full, and shortened.
+    goal_tokens: (u64, u64),
     changes: u64,
-    left: bool,
+    gone: Vec<String>,
+    shortened: Vec<u64>,
 }
 
-/// Hundredths of the target's room for history that the digest may take, and its bounds in tokens.
+/// Hundredths of the target's room for history that the user's own words may take.
+const SAID_SHARE: u64 = 45;
+
+/// Hundredths of the rest that everything else in the digest may take; and the least of that in tokens.
 const DIGEST_SHARE: u64 = 60;
 const DIGEST_LEAST: u64 = 60;
-const DIGEST_MOST: u64 = 4_000;
 
 impl<'a> Draft<'a> {
     /// The draft of a prompt; none where there is no history, or a block that cannot be read.
     pub(super) fn of(
         prompt: &Prompt,
         task: &'a Task,
-        target: u64,
+        goal: Goal,
         labels: &'a [&'a str],
         scale: Scale<'a>,
     ) -> Option<Self> {
         let (head, turns) = prompt.entries().split_first()?;
         let (_, history) = turns.split_first()?;
         let pieces = history.iter().map(piece).collect::<Option<Vec<_>>>()?;
-        let weight = history.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.source.tokens));
-        let mut draft = Self {
+        let is_goal = |piece: &Piece| piece.source.role == Role::Goal && piece.source.seq == task.goal_seq;
+        let goal_at = pieces.iter().position(is_goal);
+        let whole = match goal_at.and_then(|at| pieces.get(at)) {
+            Some(piece) => piece.source.tokens,
+            None if task.opening_seq == task.goal_seq => task.opening_tokens,
+            None => scale.content(&task.goal),
+        };
+        Some(Self {
+            weight: history.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.source.tokens)),
             pieces,
-            weight,
+            gathered: Gathered::of(&task.digest),
             digest: task.digest.clone(),
             labels,
             scale,
             task,
-            target,
-            head: head.source.tokens,
+            goal,
+            head: goal.head.unwrap_or(head.source.tokens),
+            goal_at,
+            goal_tokens: (whole, scale.content(&task.reopened(true))),
             changes: 0,
-            left: task.digest.passes > 0,
-        };
-        draft.supersede_opening();
-        Some(draft)
+            gone: Vec::new(),
+            shortened: Vec::new(),
+        })
     }
 
     /// A goal that `turns[0]` began with, and that is not the current one, goes to the digest: `turns[0]` will begin with
-    /// another.
-    fn supersede_opening(&mut self) {
-        if self.task.opening_seq != self.task.goal_seq && !self.task.opening_below {
-            harvest::user(&mut self.digest, &self.task.opening, self.task.opening_seq);
+    /// another. Whether there was one.
+    pub(super) fn supersede_opening(&mut self) -> bool {
+        let seq = self.task.opening_seq;
+        if seq == self.task.goal_seq || self.task.opening_below {
+            return false;
         }
+        harvest::user(&mut self.gathered, &self.task.opening, seq);
+        harvest::named(&mut self.gathered, &self.task.opening, seq);
+        self.note_gone(seq, seq);
+        self.digest.opening = true;
+        self.changes = self.changes.saturating_add(1);
+        true
     }
 
     /// How often something was changed.
@@ -86,29 +113,33 @@ impl<'a> Draft<'a> {
     /// Whether the prompt is down to the target.
     #[must_use]
     pub fn is_light(&self) -> bool {
-        self.tokens() <= self.target
+        self.tokens() <= self.goal.target
     }
 
     /// Tokens of the prompt as it stands, with its digest.
     #[must_use]
     pub fn tokens(&self) -> u64 {
-        let digest = if self.left { self.digest_room().min(digest::at_most(&self.digest)) } else { 0 };
-        self.fixed().saturating_add(digest).saturating_add(self.weight)
+        self.fixed().saturating_add(self.digest_need()).saturating_add(self.weight)
     }
 
     /// Tokens of pieces above the target, where the digest takes all of its room.
     pub(super) fn excess(&self) -> u64 {
-        let others = self.fixed().saturating_add(self.digest_room());
-        self.weight.saturating_sub(self.target.saturating_sub(others))
+        let Room { said, others } = self.digest_room(self.said_at_most());
+        let others = self.fixed().saturating_add(said).saturating_add(others);
+        self.weight.saturating_sub(self.goal.target.saturating_sub(others))
     }
 
-    /// The first of the pieces that are never taken away: the newest turn, and what the model has not read yet.
+    /// The first of the pieces that are never taken away one by one: the current goal, where the model has not replied to
+    /// it yet, else its last reply and what it has not read yet.
     #[must_use]
     pub fn newest(&self) -> usize {
-        let mut at = self.pieces.len();
         let role = |at: usize| self.pieces.get(at).map(|piece| piece.source.role);
-        while at > 0 && matches!(role(at.saturating_sub(1)), Some(Role::Delta | Role::Goal)) {
+        let mut at = self.pieces.len();
+        while at > 0 && role(at.saturating_sub(1)) == Some(Role::Delta) {
             at = at.saturating_sub(1);
+        }
+        if let Some(goal) = self.goal_at.filter(|goal| goal.saturating_add(1) == at) {
+            return self.told_before(goal);
         }
         if role(at.saturating_sub(1)) == Some(Role::Result) {
             while at > 0 && role(at) != Some(Role::Reply) {
@@ -118,33 +149,59 @@ impl<'a> Draft<'a> {
         at
     }
 
+    /// Whether a delta was made by the record that the current goal is from.
+    pub(super) fn is_told_with_goal(&self, piece: &Piece) -> bool {
+        piece.source.role == Role::Delta && piece.source.seq == self.task.goal_seq
+    }
+
+    /// Where what is told together with the goal begins.
+    fn told_before(&self, goal: usize) -> usize {
+        let told = self.pieces.iter().take(goal).rev().take_while(|piece| self.is_told_with_goal(piece));
+        goal.saturating_sub(told.count())
+    }
+
     /// Puts a shorter block in the place of one, if that saves enough; what it said first goes to the digest.
     pub(super) fn shorten(&mut self, at: usize, block: Block<'static>) {
-        let tokens = self.weigh(&block);
+        let tokens = self.scale.block(&block);
         let Some(piece) = self.pieces.get_mut(at) else { return };
         if tokens.saturating_add(LEAST_SAVING) > piece.source.tokens {
             return;
         }
-        harvest::values(&mut self.digest, piece, self.labels);
+        harvest::values(&mut self.gathered, piece, self.labels);
         self.weight = self.weight.saturating_sub(piece.source.tokens).saturating_add(tokens);
         (piece.block, piece.source.tokens) = (block, tokens);
-        (self.changes, self.left) = (self.changes.saturating_add(1), true);
+        self.changes = self.changes.saturating_add(1);
+        self.shortened.push(piece.source.seq);
     }
 
     /// Takes away the oldest `count` pieces; what is left of them is in the digest.
     pub(super) fn take_away(&mut self, count: usize) {
-        let goal = self.task.goal_seq;
-        for piece in self.pieces.drain(..count).collect::<Vec<_>>() {
-            self.note_taken(&piece.source);
-            if !(piece.source.role == Role::Goal && piece.source.seq == goal) {
-                harvest::piece(&mut self.digest, &piece, self.labels);
+        let taken: Vec<Piece> = self.pieces.drain(..count.min(self.pieces.len())).collect();
+        for (at, piece) in taken.iter().enumerate() {
+            self.weight = self.weight.saturating_sub(piece.source.tokens);
+            if self.goal_at != Some(at) {
+                harvest::piece(&mut self.gathered, piece, self.labels);
             }
+        }
+        // Results stand in the order of their calls, not of their records.
+        let seqs = taken.iter().map(|piece| piece.source.seq);
+        let (Some(first), Some(last)) = (seqs.clone().min(), seqs.max()) else { return };
+        self.note_gone(first, last);
+        self.shortened.retain(|seq| *seq > last);
+        self.goal_at = self.goal_at.and_then(|at| at.checked_sub(taken.len()));
+        self.changes = self.changes.saturating_add(u64::try_from(taken.len()).unwrap_or(u64::MAX));
+    }
+
+    /// Where nothing but the current goal is left, it opens the epoch: `turns[0]` need not tell it twice.
+    pub(super) fn open_with_goal(&mut self) {
+        if let Some(goal) = self.goal_at.filter(|goal| self.told_before(*goal) == 0) {
+            self.take_away(goal.saturating_add(1));
         }
     }
 
     /// Removes what a rewrite made invalid of a piece; nothing leaves by that.
     pub(super) fn lighten(&mut self, at: usize, block: Block<'static>) {
-        let tokens = self.weigh(&block);
+        let tokens = self.scale.block(&block);
         if let Some(piece) = self.pieces.get_mut(at) {
             let lighter = tokens.min(piece.source.tokens);
             self.weight = self.weight.saturating_sub(piece.source.tokens).saturating_add(lighter);
@@ -152,61 +209,118 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The record of the new epoch; none if the prompt did not get lighter.
-    pub(super) fn finish(mut self, prompt: &Prompt, stage: &str) -> Option<Compressed> {
+    /// The record of the new epoch; none if the prompt did not get lighter. Where no strategy had anything to do and the
+    /// prompt does not fit, the digest is cut to the room that it has now.
+    pub(super) fn finish(mut self, prompt: &Prompt, stages: &[&str]) -> Option<Compressed> {
+        if stages.is_empty() && prompt.gauge().own() <= self.goal.most {
+            return None;
+        }
         self.digest.passes = self.digest.passes.saturating_add(1);
-        // What the pieces have left of the target is better used by the digest than by nothing.
-        let free = self.target.saturating_sub(self.fixed()).saturating_sub(self.weight);
-        let room = free.clamp(self.digest_room(), DIGEST_MOST);
-        digest::trim(&mut self.digest, room, self.labels, &self.scale);
-        let first = self.first();
+        let gathered = core::mem::replace(&mut self.gathered, Gathered::of(&Digest::default())).into_parts();
+        let room = self.last_room(said::weight(&gathered.said, &self.scale));
+        let (digest, first) = self.filled(&gathered, room);
         let pieces = [first].into_iter().chain(self.pieces);
         let (blocks, sources): (Vec<_>, Vec<_>) = pieces.map(|piece| (piece.block, piece.source)).unzip();
         let own = sources.iter().fold(self.head, |sum, source: &Source| sum.saturating_add(source.tokens));
+        if stages.is_empty() && own > self.goal.most {
+            return None;
+        }
+        let stage = String::from(stages.last().copied().unwrap_or(COLLAPSE.name));
         (own < prompt.gauge().own()).then(|| Compressed {
-            stage: String::from(stage),
+            stage,
             blocks,
             tokens_before: prompt.tokens(),
             tokens: prompt.gauge().scaled(own),
             sources,
-            digest: self.digest,
+            digest,
             left: self.changes,
+            stages: stages.iter().copied().map(String::from).collect(),
+            gone: self.gone,
+            shortened: self.shortened,
+            head: self.goal.head,
         })
     }
 
-    /// `turns[0]` as the new epoch begins with it.
-    fn first(&self) -> Piece {
-        let goal = self.task.goal_seq;
-        let below = self.pieces.iter().any(|piece| piece.source.role == Role::Goal && piece.source.seq == goal);
+    /// The digest in its room, and `turns[0]` as the new epoch begins with it. Its parts were weighed one by one; where
+    /// together they are too much for the request to fit, they get less room.
+    fn filled(&self, gathered: &Parts, mut room: Room) -> (Digest, Piece) {
+        let mut filled = self.fill(gathered, room);
+        for _ in 0..TRIES {
+            let own = self.head.saturating_add(self.weight).saturating_add(filled.1.source.tokens);
+            let excess = own.saturating_sub(self.goal.most);
+            if excess == 0 {
+                break;
+            }
+            room = room.less(excess);
+            filled = self.fill(gathered, room);
+        }
+        filled
+    }
+
+    fn fill(&self, gathered: &Parts, room: Room) -> (Digest, Piece) {
         let mut task = self.task.clone();
-        task.opening = task.reopened(below);
-        task.digest = self.digest.clone();
+        task.opening = task.reopened(self.goal_at.is_some());
+        task.digest = digest::filled(&self.digest, gathered, room, self.labels, &self.scale);
         let parts = task.snapshot();
         let source = Source { role: Role::State, seq: task.goal_seq, tokens: self.scale.content(&parts) };
-        Piece { block: Block::User(UserBlock { parts: parts.into() }), source }
+        (task.digest, Piece { block: Block::User(UserBlock { parts: parts.into() }), source })
     }
 
+    /// Tokens that no strategy changes: the head, the goal at the beginning, the task state.
     fn fixed(&self) -> u64 {
-        self.head.saturating_add(self.task.snapshot_tokens()).saturating_sub(self.task.digest_tokens)
+        let (whole, below) = self.goal_tokens;
+        let opening = if self.goal_at.is_some() { below } else { whole };
+        self.head.saturating_add(opening).saturating_add(self.task.state_tokens(self.digest.to))
     }
 
-    fn digest_room(&self) -> u64 {
-        let room = self.target.saturating_sub(self.fixed());
-        let part = room.saturating_mul(DIGEST_SHARE).checked_div(100).unwrap_or(0);
-        part.clamp(DIGEST_LEAST, DIGEST_MOST)
+    /// Tokens of the digest as it is gathered; none before anything left.
+    fn digest_need(&self) -> u64 {
+        if self.changes == 0 && self.digest.passes == 0 {
+            return 0;
+        }
+        let Room { said, others } = self.digest_room(self.said_at_most());
+        let (bytes, lines) = self.gathered.others();
+        said.saturating_add(others.min(digest::at_most(bytes, lines).saturating_add(digest::HEADLINE)))
     }
 
-    fn note_taken(&mut self, source: &Source) {
-        let seq = source.seq;
-        self.weight = self.weight.saturating_sub(source.tokens);
-        self.digest.from = if self.digest.to == 0 { seq } else { self.digest.from.min(seq) };
-        self.digest.to = self.digest.to.max(seq);
-        (self.changes, self.left) = (self.changes.saturating_add(1), true);
+    /// Tokens that the user's words cannot well be above.
+    fn said_at_most(&self) -> u64 {
+        let (bytes, lines) = self.gathered.said();
+        digest::at_most(bytes, lines)
     }
 
-    fn weigh(&self, block: &Block<'_>) -> u64 {
-        self.scale.block(block)
+    /// What the digest may take: the user's words the `need` that they have, within their share; everything else its own.
+    fn digest_room(&self, need: u64) -> Room {
+        let room = self.goal.target.saturating_sub(self.fixed());
+        let said = need.min(part(room, SAID_SHARE));
+        let others = part(room.saturating_sub(said), DIGEST_SHARE).clamp(DIGEST_LEAST, DIGEST_MOST);
+        Room { said, others }
     }
+
+    /// The digest's room when all is done: what the pieces have left of the target is better used by it than by nothing.
+    /// Where they leave too little for the request to fit, the user's words are the last to go.
+    fn last_room(&self, need: u64) -> Room {
+        let pieces = self.fixed().saturating_add(self.weight);
+        let Room { said, others } = self.digest_room(need);
+        let most = self.goal.most.saturating_sub(pieces);
+        let free = self.goal.target.saturating_sub(pieces).saturating_sub(said);
+        let others = others.max(free.min(DIGEST_MOST));
+        let said = said.saturating_add(free.saturating_sub(others)).min(most);
+        Room { said, others: others.min(most.saturating_sub(said)) }
+    }
+
+    fn note_gone(&mut self, from: u64, to: u64) {
+        let first = if self.digest.has_left() { self.digest.from.min(from) } else { from };
+        (self.digest.from, self.digest.to) = (first, self.digest.to.max(to));
+        self.gone.push(span(from, to));
+    }
+}
+
+/// How often the digest gets less room.
+const TRIES: usize = 3;
+
+fn part(whole: u64, hundredths: u64) -> u64 {
+    whole.saturating_mul(hundredths).checked_div(100).unwrap_or(0)
 }
 
 /// Tokens that a shortening must save.

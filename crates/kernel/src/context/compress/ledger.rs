@@ -5,13 +5,14 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde_json::Value as Json;
 
-use crate::wire::task::{Digest, Value};
+use super::gathered::Gathered;
+use crate::wire::task::Value;
 
 /// Characters of a value.
 const LONGEST: usize = 80;
 
-/// Values that the ledger holds before the oldest leave it.
-const MOST: usize = 600;
+/// Whole numbers below it are kept exactly as floating point numbers.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Bytes of a text that are looked through.
 const LOOKED_THROUGH: usize = 128 * 1024;
@@ -20,33 +21,33 @@ const LOOKED_THROUGH: usize = 128 * 1024;
 pub(super) const MENTIONED: &str = "mentioned";
 
 /// The arguments of a call: all of them, since what was used once is used again.
-pub(super) fn arguments(digest: &mut Digest, text: &str, seq: u64) {
+pub(super) fn arguments(gathered: &mut Gathered, text: &str, seq: u64) {
     if let Some(json) = parsed(text) {
-        walk(&json, MENTIONED, &mut |label, value| note(digest, label, value, seq));
+        walk(&json, MENTIONED, &mut |label, value| note(gathered, label, &value, seq));
     }
 }
 
 /// A result: the members of a JSON text that have the name of a parameter, or look like a name of something; of other
 /// text what looks like one.
-pub(super) fn result(digest: &mut Digest, content: &str, labels: &[&str], seq: u64) {
+pub(super) fn result(gathered: &mut Gathered, content: &str, labels: &[&str], seq: u64) {
     match parsed(content) {
         Some(json) => walk(&json, MENTIONED, &mut |label, value| {
             if is_known(label, labels) || is_name(&value) {
-                note(digest, label, value, seq);
+                note(gathered, label, &value, seq);
             }
         }),
-        None => text(digest, content, seq),
+        None => text(gathered, content, seq),
     }
 }
 
 /// Running text: words that look like the name of something.
-pub(super) fn text(digest: &mut Digest, text: &str, seq: u64) {
+pub(super) fn text(gathered: &mut Gathered, text: &str, seq: u64) {
     let end = text.floor_char_boundary(LOOKED_THROUGH);
     for word in text.split_at(end).0.split(|letter: char| letter.is_whitespace() || ",;()[]{}<>\"'`|".contains(letter))
     {
         let word = word.trim_matches(|letter: char| ".:!?*…".contains(letter));
         if is_name(word) {
-            note(digest, MENTIONED, word.to_owned(), seq);
+            note(gathered, MENTIONED, word, seq);
         }
     }
 }
@@ -69,8 +70,11 @@ fn walk(json: &Json, label: &str, found: &mut dyn FnMut(&str, String)) {
         }),
         Json::Array(items) => items.iter().for_each(|item| walk(item, label, found)),
         Json::String(text) => found(label, text.clone()),
-        Json::Number(number) => found(label, number.to_string()),
-        Json::Bool(_) | Json::Null => {}
+        // Beyond these a number is no longer the one that was written.
+        Json::Number(number) if number.as_f64().is_some_and(|size| size.abs() < EXACT) || !number.is_f64() => {
+            found(label, number.to_string());
+        }
+        Json::Number(_) | Json::Bool(_) | Json::Null => {}
     }
 }
 
@@ -104,21 +108,11 @@ fn is_name(word: &str) -> bool {
             || word.chars().all(|letter| letter.is_ascii_uppercase()))
 }
 
-/// Puts a value at the ledger's end, where the newest ones stand.
-fn note(digest: &mut Digest, label: &str, value: String, seq: u64) {
+fn note(gathered: &mut Gathered, label: &str, value: &str, seq: u64) {
     let value = value.trim();
-    if value.chars().nth(1).is_none() || value.chars().count() > LONGEST || value.contains('\n') {
-        return;
+    if value.chars().nth(1).is_some() && value.chars().nth(LONGEST).is_none() && !value.contains('\n') {
+        gathered.value(label, value, seq);
     }
-    let known = digest.ledger.iter().position(|held| held.value == value);
-    let before = known.map(|at| digest.ledger.remove(at));
-    let label = match before {
-        Some(before) if label == MENTIONED => before.label,
-        _ => label.to_owned(),
-    };
-    digest.ledger.push(Value { label, value: value.to_owned(), seq });
-    let surplus = digest.ledger.len().saturating_sub(MOST);
-    digest.ledger.drain(..surplus);
 }
 
 /// The ledger as the model reads it: a line for each label, its newest values last.
@@ -146,16 +140,18 @@ pub(super) fn lines(ledger: &[Value]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::{arguments, lines, result, text};
+    use crate::context::compress::gathered::Gathered;
     use crate::wire::task::Digest;
 
     #[test]
     fn arguments_results_and_texts_give_their_values_each_once_and_the_newest_last() {
-        let mut digest = Digest::default();
-        result(&mut digest, r#"{"user_id":"mia_1","note":"very nice","seats":3,"cabin":"economy"}"#, &["cabin"], 3);
-        text(&mut digest, "Write to a@b.org, before 2026-11-30.", 4);
-        arguments(&mut digest, r#"{"user":"mia_1","bags":[11,12]}"#, 5);
+        let mut gathered = Gathered::of(&Digest::default());
+        result(&mut gathered, r#"{"user_id":"mia_1","note":"very nice","seats":3,"cabin":"economy"}"#, &["cabin"], 3);
+        text(&mut gathered, "Write to a@b.org, before 2026-11-30.", 4);
+        arguments(&mut gathered, r#"{"user":"mia_1","bags":[11,12]}"#, 5);
         let told = ["cabin: economy", "mentioned: a@b.org, 2026-11-30", "bags: 11, 12", "user: mia_1"];
-        assert_eq!(lines(&digest.ledger), told);
-        assert_eq!(digest.ledger.last().map(|value| value.seq), Some(5));
+        let ledger = gathered.into_parts().ledger;
+        assert_eq!(lines(&ledger), told);
+        assert_eq!(ledger.last().map(|value| value.seq), Some(5));
     }
 }

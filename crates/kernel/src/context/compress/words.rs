@@ -9,6 +9,12 @@ pub(super) fn reference(seq: u64) -> String {
     format!("{seq}")
 }
 
+/// How all records from one to another are called in `recall`.
+#[must_use]
+pub fn span(from: u64, to: u64) -> String {
+    if from == to { reference(from) } else { format!("{from}-{to}") }
+}
+
 /// The beginning and the end of a text, and what was left out of its middle. None where that is not much shorter.
 #[must_use]
 pub(super) fn shortened(text: &str, begin: usize, end: usize, seq: u64) -> Option<String> {

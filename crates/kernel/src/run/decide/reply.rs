@@ -22,7 +22,10 @@ pub(super) fn reply(state: &State, input: Reply, desk: &Desk<'_>) -> Result<Vec<
         return Err(Rejected::Invalid("a complete reply has no fault".into()));
     }
     let parts = recorded(state, parts, complete);
-    let tokens = desk.scale(&run.config.model.id).reply(&parts);
+    let scale = desk.scale(&run.config.model.id);
+    let tokens = scale.reply(&parts);
+    let own = state.prompt.gauge().own();
+    let least = Some(scale.least(own)).filter(|least| *least < own);
     let estimated = usage.is_none();
     let usage = usage.unwrap_or_else(|| estimate(state, tokens));
     let replied = Event::Replied(Replied {
@@ -38,6 +41,7 @@ pub(super) fn reply(state: &State, input: Reply, desk: &Desk<'_>) -> Result<Vec<
         output,
         notices,
         price,
+        least,
         parts,
         usage,
     });

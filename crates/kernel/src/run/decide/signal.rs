@@ -1,10 +1,13 @@
 //! Signals arrive, or the policy changes.
 
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::close_all;
 use super::stop::aborted;
+use crate::context::shorten::to_fit;
+use crate::context::weigh::Scale;
 use crate::run::closing::Why;
 use crate::run::follow::Desk;
 use crate::run::state::State;
@@ -12,6 +15,9 @@ use crate::signals::{self, Force};
 use crate::wire::event::{Event, PolicyChanged, Signalled};
 use crate::wire::input::{Notify, SetPolicy};
 use crate::wire::signal::Signal;
+
+/// Which part of the room for signals one of them may have that is not the user's word.
+const MOST_OF_ROOM: u64 = 2;
 
 /// A signal whose key or delivery was heard before makes no records. What the others supersede follows from the state.
 pub(super) fn notify(state: &State, input: Notify, desk: &Desk<'_>) -> Vec<Event> {
@@ -27,17 +33,26 @@ pub(super) fn notify(state: &State, input: Notify, desk: &Desk<'_>) -> Vec<Event
     let renews = input.renews && run.owed.is_some();
     let mut left = heard.len();
     let mut events = Vec::with_capacity(left);
-    for signal in heard {
+    for (seq, signal) in (state.next..).zip(heard) {
         left = left.saturating_sub(1);
-        let tokens = scale.text(&signals::text(&signal));
+        let (text, tokens) = told(&signal, state.task_room(), seq, &scale);
         // The last one makes the call anew: then all of them stand in one block.
-        events.push(Event::Signalled(Signalled { signal, tokens, renews: renews && left == 0 && !stops }));
+        events.push(Event::Signalled(Signalled { signal, tokens, renews: renews && left == 0 && !stops, text }));
     }
     if stops {
         events.extend(close_all(run, Why::Interrupted, desk));
         events.push(aborted("stopped by a critical interrupt signal"));
     }
     events
+}
+
+/// The text of a signal where there is no room for all of it, and the tokens of what is told.
+fn told(signal: &Signal, room: u64, seq: u64, scale: &Scale<'_>) -> (String, u64) {
+    let room = if signal.from_user { room } else { room / MOST_OF_ROOM };
+    let text = signals::text(signal);
+    let short = to_fit(&text, room, seq, scale);
+    let tokens = scale.text(short.as_deref().unwrap_or(&text));
+    (short.unwrap_or_default(), tokens)
 }
 
 fn is_same(one: &Signal, other: &Signal) -> bool {

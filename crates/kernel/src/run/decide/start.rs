@@ -25,18 +25,11 @@ pub(super) fn start(state: &State, input: Start, desk: &Desk<'_>) -> Result<Vec<
     let mut events = state.run.as_ref().map_or_else(Vec::new, |run| close_all(run, Why::OtherGoal, desk));
     let Start { goal, config, criteria, feedback } = input;
     let scale = desk.scale(&config.model.id);
-    let content = scale.content(&render::goal_parts(&goal, &criteria));
-    let tokens = scale.head(&render::head_block(&config, meta::tools(&config))).saturating_add(content);
+    let head = scale.head(&render::head_block(&config, meta::tools(&config, state.task.has_left())));
+    let tokens = scale.content(&render::goal_parts(&goal, &criteria)).saturating_add(head);
     let feedback = feedback.into_iter().map(|text| Remark { tokens: scale.text(&text), text }).collect();
-    events.push(Event::Started(Started {
-        format: FORMAT,
-        renderer: RENDERER,
-        goal,
-        config,
-        tokens,
-        criteria,
-        feedback,
-    }));
+    let (format, renderer, head) = (FORMAT, RENDERER, Some(head));
+    events.push(Event::Started(Started { format, renderer, goal, config, tokens, criteria, feedback, head }));
     Ok(events)
 }
 

@@ -49,7 +49,7 @@ pub(super) fn begun(state: &mut State, event: &Begun) -> Result<(), Misfit> {
 pub(super) fn settled(state: &mut State, seq: u64, event: &Settled) -> Result<(), Misfit> {
     let call = open_call(state, event.call)?;
     let block = render::result_block(&call.id, &call.name, &event.result);
-    let (outcome, failed) = (stuck::outcome(&event.result), !event.result.error_kind.is_empty());
+    let (outcome, failed) = (stuck::outcome(&event.result), stuck::failed(&event.result));
     call.step = Step::Settled { block, seq, outcome, failed, tokens: event.tokens };
     if let Some(spent) = &event.spent {
         live(state)?.tally.delegated.add(spent);
@@ -66,10 +66,10 @@ fn close_reply(state: &mut State, seq: u64) -> Result<(), Misfit> {
     let reply = run.reply.as_mut().ok_or("there is no reply")?;
     let calls = core::mem::take(&mut reply.calls);
     let ends = matches!(reply.next, Next::End(_));
+    let took_ms = run.tally.active_ms.saturating_sub(reply.since_ms);
     activate(run, &calls);
-    let rounds = &mut run.rounds;
-    stuck::remember(rounds, stuck::round(&calls));
-    let nudge = stuck::nudge(rounds);
+    stuck::remember(&mut run.rounds, stuck::round(&calls, took_ms));
+    let nudge = stuck::nudge(&run.rounds);
     for call in calls {
         if let Step::Settled { block, seq, tokens, .. } = call.step {
             state.prompt.push(block, Source { role: Role::Result, seq, tokens });
@@ -87,7 +87,7 @@ fn close_reply(state: &mut State, seq: u64) -> Result<(), Misfit> {
 fn activate(run: &mut Run, calls: &[OpenCall]) {
     let sources = &run.config.sources;
     let loads = calls.iter().rev().find_map(|call| match (&call.step, &call.args) {
-        (Step::Settled { failed: false, .. }, Ok(args)) => loaded(sources, &call.name, args),
+        (Step::Settled { failed: None, .. }, Ok(args)) => loaded(sources, &call.name, args),
         _ => None,
     });
     if let Some(skill) = loads {

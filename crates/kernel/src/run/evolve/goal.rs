@@ -21,9 +21,11 @@ pub(super) fn started(state: &mut State, seq: u64, event: &Started) -> Result<()
     if state.open_calls().next().is_some() {
         return Err("calls of the goal before it are open");
     }
-    let head = head_text(&event.config);
+    let head = head_text(&event.config, state.task.has_left());
     let goal = render::user_block(&render::goal_parts(&event.goal, &event.criteria));
-    let head_tokens = share(event.tokens, head.len(), head.len().saturating_add(goal.len()));
+    // A record of before has but one count for both.
+    let by_size = || share(event.tokens, head.len(), head.len().saturating_add(goal.len()));
+    let head_tokens = event.head.unwrap_or_else(by_size);
     if is_other_head(state, &head, event.renderer) {
         rehead(state, seq, head, head_tokens);
     } else {
@@ -69,8 +71,8 @@ fn leave_behind(state: &mut State) {
     note(state, format!("The goal before was not completed ({status}); a new one follows."));
 }
 
-fn head_text(config: &Config) -> Box<str> {
-    render::block_text(&Block::Head(render::head_block(config, meta::tools(config))))
+pub(super) fn head_text(config: &Config, left: bool) -> Box<str> {
+    render::block_text(&Block::Head(render::head_block(config, meta::tools(config, left))))
 }
 
 fn rehead(state: &mut State, seq: u64, head: Box<str>, tokens: u64) {
@@ -89,7 +91,7 @@ fn is_other_head(state: &State, head: &str, renderer: u64) -> bool {
 }
 
 pub(super) fn resumed(state: &mut State, seq: u64, event: &Resumed) -> Result<(), Misfit> {
-    let head = head_text(&event.config);
+    let head = head_text(&event.config, state.task.has_left());
     if is_other_head(state, &head, event.renderer) {
         let tokens = state.prompt.scaled_head(&head);
         rehead(state, seq, head, tokens);

@@ -80,7 +80,7 @@ fn apply(state: &mut State, seq: u64, event: &Event) -> Result<(), Misfit> {
         Event::Suspended(event) => calls::suspended(state, seq, event),
         Event::Answered(event) => calls::answered(state, event),
         Event::Signalled(event) => notes::signalled(state, seq, event),
-        Event::StateChanged(event) => notes::state_changed(state, event),
+        Event::StateChanged(event) => notes::state_changed(state, seq, event),
         Event::Compressed(event) => notes::compressed(state, seq, event),
         Event::PolicyChanged(event) => goal::policy_changed(state, &event.policy),
         Event::Failed(event) => reply::failed(state, event.effect, &event.fault),

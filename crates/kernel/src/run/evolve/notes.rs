@@ -4,10 +4,12 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::goal::head_text;
 use super::{Misfit, live};
+use crate::context::compress::span;
 use crate::context::prompt::Entry;
 use crate::context::render;
-use crate::context::task::{Heard, SIGNALS};
+use crate::context::task::{FRAME, Heard, SIGNALS, overflow};
 use crate::context::weigh::own_words;
 use crate::run::state::{Heed, Note, Origin, Overflow, State};
 use crate::signals::{self, Force};
@@ -15,9 +17,6 @@ use crate::wire::event::{Compressed, Remark, Signalled, StateChanged};
 use crate::wire::message::{Block, Part, Text};
 use crate::wire::policy::Placement;
 use crate::wire::task::{Role, Source};
-
-/// The part of the window that the signals before one call may fill.
-const SHARE: u64 = 8;
 
 /// Makes a model call owed; what waits to be read becomes one block in front of it.
 pub(super) fn ask(state: &mut State, seq: u64) {
@@ -29,7 +28,7 @@ pub(super) fn ask(state: &mut State, seq: u64) {
 
 pub(super) fn note(state: &mut State, text: String) {
     let tokens = own_words(&text);
-    state.notes.push(Note { text, tokens, of: Origin::Word, kind: Box::default() });
+    state.notes.push(Note { text, tokens, of: Origin::Word, kind: Box::default(), seq: state.next });
 }
 
 /// What was said of an earlier attempt is read behind the goal, as a turn of its own.
@@ -39,23 +38,28 @@ pub(super) fn tell(state: &mut State, seq: u64, feedback: &[Remark]) {
         tokens: said.tokens,
         of: Origin::Word,
         kind: Box::default(),
+        seq,
     });
     append(state, seq, notes);
 }
 
 /// What waits to be read becomes one delta at the tail; with live placement, changes of the task state go to `turns[0]`.
 pub(super) fn read_notes(state: &mut State, seq: u64) {
-    if let Some(text) = core::mem::take(&mut state.unshown).text() {
+    if let Some(text) = core::mem::take(&mut state.unshown).text(span) {
         note(state, text);
     }
+    let room = state.task_room();
     let (words, changes): (Vec<_>, Vec<_>) =
         core::mem::take(&mut state.notes).into_iter().partition(|note| note.of == Origin::Word);
     let live = state.run.as_ref().is_some_and(|run| run.config.placement == Placement::Live);
-    for note in changes.iter().filter(|note| matches!(note.of, Origin::Signal(_))) {
-        let delta = if live { 0 } else { seq };
-        let said = note.of == Origin::Signal(Heed::User);
-        state.task.hear(Heard { delta, text: note.text.clone(), tokens: note.tokens, said });
-    }
+    let delta = if live { 0 } else { seq };
+    let heard = changes.iter().filter_map(|note| match note.of {
+        Origin::Signal(heed) => {
+            Some(Heard { delta, text: note.text.clone(), tokens: note.tokens, said: heed == Heed::User })
+        }
+        Origin::Word | Origin::Plan => None,
+    });
+    state.task.hear(heard.collect(), room);
     if !live {
         return append(state, seq, changes.into_iter().chain(words));
     }
@@ -100,7 +104,8 @@ pub(super) fn go_on(state: &mut State, words: &str) {
 }
 
 pub(super) fn signalled(state: &mut State, seq: u64, event: &Signalled) -> Result<(), Misfit> {
-    let window = live(state)?.config.limits.window;
+    // What comes from outside tells the rounds behind it from those before.
+    live(state)?.rounds.clear();
     let signal = &event.signal;
     if let Some(key) = &signal.dedupe_key {
         state.heard.insert(key.as_str().into());
@@ -108,57 +113,53 @@ pub(super) fn signalled(state: &mut State, seq: u64, event: &Signalled) -> Resul
     if let Some(id) = &signal.id {
         state.delivered.insert(id.as_str().into());
     }
-    let note = heeded(event, window);
-    state.notes.push(note);
-    crowd_out(state, window / SHARE);
+    state.notes.push(heeded(event, seq));
+    crowd_out(state);
     if event.renews && live(state)?.owed.is_some() {
         ask(state, seq);
     }
     Ok(())
 }
 
-/// A signal as it will be read; one that would fill too much of the window only says that it came.
-fn heeded(event: &Signalled, window: u64) -> Note {
+/// A signal as it will be read.
+fn heeded(event: &Signalled, seq: u64) -> Note {
     let signal = &event.signal;
     let of = match signals::force(signal) {
         _ if signal.from_user => Heed::User,
         Force::Read => Heed::Plain,
         Force::Supersede | Force::Stop => Heed::Urgent,
     };
-    if of == Heed::User || event.tokens <= window / SHARE {
-        let kind = signal.kind.as_str().into();
-        return Note { text: signals::text(signal), tokens: event.tokens, of: Origin::Signal(of), kind };
-    }
-    let text = signals::shortened(signal, event.tokens);
-    let tokens = own_words(&text);
-    Note { text, tokens, of: Origin::Signal(of), kind: signal.kind.as_str().into() }
+    let text = if event.text.is_empty() { signals::text(signal) } else { event.text.clone() };
+    Note { text, tokens: event.tokens, of: Origin::Signal(of), kind: signal.kind.as_str().into(), seq }
 }
 
-/// However many signals come before the model reads them, it is told of few in full.
-fn crowd_out(state: &mut State, share: u64) {
-    let is_told = |note: &Note| matches!(note.of, Origin::Signal(Heed::Plain | Heed::Urgent));
+/// However many signals come before the model reads them, it is told of as many as have room, of one in any case.
+fn crowd_out(state: &mut State) {
+    let room = state.task_room();
     loop {
-        let places = state.notes.iter().enumerate().filter(|(_, note)| is_told(note));
-        let waiting: Vec<_> =
-            places.map(|(at, note)| (at, (note.tokens, note.of == Origin::Signal(Heed::Urgent)))).collect();
-        let weights: Vec<_> = waiting.iter().map(|(_, weight)| *weight).collect();
-        let Some(at) = signals::overflow(&weights, SIGNALS, share).and_then(|found| waiting.get(found)) else {
+        let told = state.notes.iter().enumerate().filter_map(|(at, note)| match note.of {
+            Origin::Signal(heed) => Some((at, (note.tokens.saturating_add(FRAME), heed))),
+            Origin::Word | Origin::Plan => None,
+        });
+        let (places, weights): (Vec<_>, Vec<_>) = told.unzip();
+        if places.len() <= 1 {
             return;
-        };
-        let gone = state.notes.remove(at.0);
-        state.unshown.count(&gone.kind);
+        }
+        let Some(at) = overflow(&weights, SIGNALS, room).and_then(|found| places.get(found)) else { return };
+        let gone = state.notes.remove(*at);
+        state.unshown.count(&gone.kind, gone.seq);
     }
 }
 
 /// Of several changes of the plan before one call only the last is read.
-pub(super) fn state_changed(state: &mut State, event: &StateChanged) -> Result<(), Misfit> {
+pub(super) fn state_changed(state: &mut State, seq: u64, event: &StateChanged) -> Result<(), Misfit> {
     live(state)?;
     let of = if event.plan.is_some() { Origin::Plan } else { Origin::Word };
     if let Some(plan) = &event.plan {
         (state.task.plan, state.task.plan_tokens) = (plan.clone(), event.tokens);
         state.notes.retain(|note| note.of != Origin::Plan);
     }
-    state.notes.push(Note { text: event.text.clone(), tokens: event.tokens, of, kind: Box::default() });
+    state.notes.push(Note { text: event.text.clone(), tokens: event.tokens, of, kind: Box::default(), seq });
     Ok(())
 }
 
@@ -176,6 +177,10 @@ pub(super) fn compressed(state: &mut State, seq: u64, event: &Compressed) -> Res
     }
     let pairs = event.blocks.iter().zip(&event.sources);
     let turns = pairs.map(|(block, source)| Entry { text: render::block_text(block), source: *source }).collect();
+    if let Some(tokens) = event.head {
+        let head = head_text(&run.config, true);
+        state.prompt.reopen(head, Source { role: Role::Head, seq, tokens });
+    }
     state.prompt.replace(turns);
     reopen(state, event);
     Ok(())
@@ -189,7 +194,7 @@ fn reopen(state: &mut State, event: &Compressed) {
     (task.opening_seq, task.opening_below) = (task.goal_seq, below);
     task.digest = event.digest.clone();
     let first = event.sources.first().map_or(0, |source| source.tokens);
-    task.digest_tokens = 0;
+    task.digest_tokens = event.digest.tokens;
     task.opening_tokens = 0;
     task.opening_tokens = first.saturating_sub(task.snapshot_tokens());
 }

@@ -40,7 +40,7 @@ pub(super) fn replied(state: &mut State, seq: u64, event: &Replied) -> Result<()
     } else {
         let run = live(state)?;
         let calls = recorded_calls(event, seq, &run.config);
-        run.reply = Some(LastReply { next: then, calls });
+        run.reply = Some(LastReply { next: then, since_ms: run.tally.active_ms, calls });
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ fn count(tally: &mut Tally, event: &Replied, then: &Next) {
 /// Puts what the model said into the prompt, if it said anything.
 fn keep(state: &mut State, seq: u64, event: &Replied) {
     if event.usage.input > 0 {
-        state.prompt.anchor(event.usage.input);
+        state.prompt.anchor(event.usage.input, event.least);
     }
     if speaks(&event.parts) || (event.complete && calls(&event.parts)) {
         let block = render::assistant_block(&event.parts, event.complete, &event.dialect, &event.model);

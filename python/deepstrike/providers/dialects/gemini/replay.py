@@ -32,7 +32,12 @@ def foreign_parts(block: AssistantBlock, asked: Asked) -> bool:
 
 def model_parts(block: AssistantBlock, asked: Asked) -> list[bytes]:
     """The parts of the reply; none if it has neither text nor calls, which the service refuses."""
-    writer = _Writer(own=_is_own(block, asked), source=asked.source, must_sign=family(asked.info.id).signed)
+    writer = _Writer(
+        own=_is_own(block, asked),
+        source=asked.source,
+        must_sign=family(asked.info.id).signed,
+        whole=not block.rebased,
+    )
     for part in block.parts:
         if isinstance(part, CallBlock):
             writer.call(part)
@@ -50,12 +55,13 @@ def _is_own(block: AssistantBlock, asked: Asked) -> bool:
 class _Writer:
     """Writes the parts of one reply. `_words` is the text or thought that a signature behind it may still split."""
 
-    __slots__ = ("_called", "_kind", "_must_sign", "_out", "_own", "_said", "_signature", "_source", "_words")
+    __slots__ = ("_called", "_kind", "_must_sign", "_out", "_own", "_said", "_signature", "_source", "_whole", "_words")
 
-    def __init__(self, *, own: bool, source: str, must_sign: bool) -> None:
+    def __init__(self, *, own: bool, source: str, must_sign: bool, whole: bool) -> None:
         self._own = own
         self._source = source
         self._must_sign = must_sign
+        self._whole = whole
         self._called = False
         self._said = False
         self._kind = "text"
@@ -78,6 +84,8 @@ class _Writer:
         if mark.on == "call":
             self._flush()
             self._signature = bytes(mark.signature)
+        elif not self._whole:
+            return  # the words may have been shortened since, and only a call's signature is demanded
         elif mark.chars == 0:
             self._flush()
             self._out.append(_words(mark.on, "", bytes(mark.signature)))

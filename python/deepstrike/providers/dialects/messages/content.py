@@ -60,13 +60,14 @@ def result_content(block: ResultBlock) -> Content:
     )
 
 
-def assistant_content(block: AssistantBlock, source: str) -> list[Content]:
+def assistant_content(block: AssistantBlock, source: str, *, prefix_bound: bool = False) -> list[Content]:
     """What the model said, in its order; empty if nothing of it can be sent.
 
     Our own artefacts stand as they came. Those of other services, and thinking that is shown only, are left out, and so
-    is thinking behind which nothing follows, which the service refuses.
+    is thinking behind which nothing follows, which the service refuses. `prefix_bound`: the model takes thinking only
+    behind the very prefix that it was given to, so behind a rewrite it is left out.
     """
-    own = block.dialect == source
+    own, moved = block.dialect == source, prefix_bound and block.rebased
     out: list[Content] = []
     for part in block.parts:
         if isinstance(part, Text):
@@ -75,6 +76,8 @@ def assistant_content(block: AssistantBlock, source: str) -> list[Content]:
         elif isinstance(part, CallBlock):
             out.append(Content(_call(part)))
         elif isinstance(part, Opaque) and own and part.dialect == source and part.text != BOUNDARY:
+            if moved and part.text.encode().startswith(_THINKING):
+                continue
             if part.text.startswith(_CITED_TEXT) and out and out[-1].json.startswith(_CITED_TEXT.encode()):
                 out.pop()  # the same text, now with its citations
             out.append(Content(part.text.encode(), markable=False))

@@ -49,7 +49,7 @@ def encode_request(asked: Asked, *, cache: bool, structured: bool) -> bytes:
     turns = request.turns
     if memo.turns < len(turns):
         behind_result = memo.turns > 0 and isinstance(turns[memo.turns - 1], ResultBlock)
-        _append(memo, turns[memo.turns :] if memo.turns else turns, asked.source, behind_result=behind_result)
+        _append(memo, turns[memo.turns :] if memo.turns else turns, asked, behind_result=behind_result)
         memo.turns = len(turns)
     return b"".join((memo.head, *_spliced(memo, mark), _tail(asked)))
 
@@ -109,7 +109,7 @@ def _choice(choice: Mapping[str, object]) -> dict[str, object]:
     return whole
 
 
-def _append(memo: Memo, turns: Sequence[Turn], source: str, *, behind_result: bool) -> None:
+def _append(memo: Memo, turns: Sequence[Turn], asked: Asked, *, behind_result: bool) -> None:
     """Add the messages of `turns`. Results of one reply come together, so a group never spans two requests."""
     results: list[Content] = []
     foreign: set[str] = set()
@@ -126,7 +126,7 @@ def _append(memo: Memo, turns: Sequence[Turn], source: str, *, behind_result: bo
             if not behind_result:  # what a user says behind results belongs to their loop
                 memo.marks[_LOOP] = _NONE
         else:
-            _assistant(memo, turn, source, foreign)
+            _assistant(memo, turn, asked, foreign)
         behind_result = False
     if results:
         _message(memo, b"user", results)
@@ -135,10 +135,11 @@ def _append(memo: Memo, turns: Sequence[Turn], source: str, *, behind_result: bo
         memo.notices.append(Notice("artefact_dropped", told))
 
 
-def _assistant(memo: Memo, block: AssistantBlock, source: str, foreign: set[str]) -> None:
+def _assistant(memo: Memo, block: AssistantBlock, asked: Asked, foreign: set[str]) -> None:
+    source, bound = asked.source, "prefix_bound" in asked.info.traits
     if holds_foreign_thinking(block, source):
         foreign.add(block.dialect)
-    content = assistant_content(block, source)
+    content = assistant_content(block, source, prefix_bound=bound)
     if not content:
         return
     _message(memo, b"assistant", content)
