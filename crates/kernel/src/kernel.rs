@@ -197,7 +197,7 @@ impl Kernel {
     /// Whether the current goal offers the meta-tool of this name.
     #[must_use]
     pub fn offers(&self, name: &str) -> bool {
-        self.state.run.as_ref().is_some_and(|run| meta::offers(&run.config, name))
+        self.state.run.as_ref().is_some_and(|run| meta::offers(&run.config, name, self.state.task.has_left()))
     }
 
     /// Number of the epoch; 0 before the first goal.

@@ -71,7 +71,7 @@ class MetaPlane:
         """Check a call's arguments; never raises (execution/base.py)."""
         if name == DELEGATE and self._delegates is not None:
             return checked(_ARGUMENTS[name].check(args_text), args_text, self._delegates, self._plane)
-        if name in _ARGUMENTS and name != DELEGATE and self._session.prompt.offers(name):
+        if name in _ARGUMENTS and name != DELEGATE and self._session.kernel.offers(name):
             return _ARGUMENTS[name].check(args_text)
         return self._plane.validate(name, args_text)
 

@@ -78,10 +78,6 @@ class Prompt:
             reserve=limits.reserve,
         )
 
-    def offers(self, name: str) -> bool:
-        """Whether the model was offered a tool of that name with the last request."""
-        return self._head is not None and any(tool.name == name for tool in self._head.tools)
-
     def _pull(self, kernel: Kernel, effect: CallModel) -> HeadBlock:
         if effect.epoch != self._epoch or self._head is None:
             blocks = kernel.blocks(effect.epoch, 0)

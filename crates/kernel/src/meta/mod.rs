@@ -75,17 +75,21 @@ pub fn is_agent(config: &Config, name: &str) -> bool {
         || config.tools.iter().any(|tool| tool.agent && tool.name == name)
 }
 
-/// Whether a run offers the meta-tool of this name.
+/// Whether a run offers the meta-tool of this name. `left`: something has left the prompt, so that it can be recalled in
+/// any case.
 #[must_use]
-pub fn offers(config: &Config, name: &str) -> bool {
-    named(name).is_some_and(|tool| (tool.offered)(config))
+pub fn offers(config: &Config, name: &str, left: bool) -> bool {
+    named(name).is_some_and(|tool| is_offered(tool, config, left))
 }
 
-/// The tools that a run offers: its own and the kernel's. `left`: something has left the prompt, so that it can be
-/// recalled in any case.
+fn is_offered(tool: &MetaTool, config: &Config, left: bool) -> bool {
+    (tool.offered)(config) || (left && tool.name == recall::TOOL.name)
+}
+
+/// The tools that a run offers: its own and the kernel's, as `offers` says.
 #[must_use]
 pub fn tools(config: &Config, left: bool) -> Vec<ToolSpec> {
-    let offered = |tool: &&MetaTool| (tool.offered)(config) || (left && tool.name == recall::TOOL.name);
+    let offered = |tool: &&MetaTool| is_offered(tool, config, left);
     config.tools.iter().cloned().chain(META_TOOLS.iter().filter(offered).map(MetaTool::spec)).collect()
 }
 
