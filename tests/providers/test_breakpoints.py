@@ -1,4 +1,4 @@
-"""Where cache breakpoints stand in every dialect that has them, and which requests carry a key; how long caches live."""
+"""Where cache breakpoints stand in the dialects that have them, which requests carry a key, how long caches live."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_given_one_memo_or_a_new_one_when_encoded_then_the_marks_are_the_same(pr
 
 
 def test_given_qwen_when_encoded_then_marked_parts_have_the_services_form() -> None:
-    turns = [GOAL, AssistantBlock((CallBlock("c", "add", "{}"),)), ResultBlock("c", "add", (Text("3"),))]
+    turns: list[Turn] = [GOAL, AssistantBlock((CallBlock("c", "add", "{}"),)), ResultBlock("c", "add", (Text("3"),))]
     mark = {"type": "ephemeral"}
 
     messages = json.loads(encoded(QwenProvider(KEY), turns))["messages"]
