@@ -169,10 +169,11 @@ class RuntimeOptions:
             return self.provider.admit(merged)
         return merged
 
-    def model(self) -> Model:
-        """The model as the kernel sees it."""
+    def model(self, extensions: Mapping[str, object]) -> Model:
+        """The model as the kernel sees it, with the life of its provider's cache by these extensions."""
         info = self.model_info()
-        return Model(id=info.id, price=info.price)
+        cache_ms = self.provider.cache_ms(extensions) if isinstance(self.provider, Provider) else info.cache_ms
+        return Model(id=info.id, price=info.price, cache_ms=cache_ms)
 
     def _window(self, extensions: Mapping[str, object]) -> int:
         """The smaller of `max_tokens` and the window that the extensions ask the service for; else the model's own."""

@@ -241,7 +241,7 @@ class RuntimeRunner:
             tools=tools,
             policy=self._options.policy(),
             limits=self._options.limits(extensions),
-            model=self._options.model(),
+            model=self._options.model(extensions),
             placement=self._options.state_placement,
             attended=Attended(
                 approvals=self._options.on_permission_request is not None,

@@ -252,7 +252,7 @@ class Crew:
         call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model, means.way)
         session = self._session
         output = None if means.way is None else means.way.native
-        request = session.prompt.request(session.kernel, effect, means.extensions, session.limits, output)
+        request = session.prompt.request(session.kernel, effect, means.extensions, session.limits, output, session.id)
         return Effort(call, partial(call.run, means.provider, request))
 
     def _tool_run(self, effect: RunTool) -> Effort:
