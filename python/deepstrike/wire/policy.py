@@ -104,7 +104,10 @@ class Attended(Wire, frozen=True):
 
 
 class Config(Wire, frozen=True):
-    """All that the prompt and the decisions are made of, apart from the goal."""
+    """All that the prompt and the decisions are made of, apart from the goal.
+
+    With `summaries` a model writes a summary of the turns that leave the prompt.
+    """
 
     session: str
     system: str
@@ -115,3 +118,4 @@ class Config(Wire, frozen=True):
     model: Model
     placement: str = "frozen"
     attended: Attended = Attended()
+    summaries: bool = False

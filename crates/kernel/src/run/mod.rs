@@ -14,3 +14,4 @@ pub(crate) mod press;
 pub mod resolve;
 pub mod state;
 pub(crate) mod stuck;
+pub(crate) mod summing;

@@ -33,6 +33,17 @@ pub struct State {
     pub(crate) notes: Vec<Note>,
     pub(crate) ids: BTreeSet<u64>,
     pub(crate) heard: BTreeSet<Box<str>>,
+    /// What left the prompt and is in no summary yet.
+    pub(crate) unsummed: Option<Unsummed>,
+}
+
+/// Records that left the prompt. `unasked` while the model was not asked with what is left of it: then another `turns[0]`
+/// costs nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unsummed {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) unasked: bool,
 }
 
 /// The current goal and how far it is.

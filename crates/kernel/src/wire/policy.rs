@@ -219,4 +219,7 @@ pub struct Config {
     /// Who is there to answer.
     #[serde(default, skip_serializing_if = "plain")]
     pub attended: Attended,
+    /// Whether a model writes a summary of the turns that leave the prompt.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub summaries: bool,
 }

@@ -26,6 +26,7 @@ mod say;
 mod signals;
 mod stops;
 mod stuck;
+mod summaries;
 mod table;
 mod tools;
 mod walk;

@@ -17,6 +17,9 @@ const SECTIONS: &[(LineKind, &str)] = &[
     (LineKind::Failed, "Failed:"),
 ];
 
+/// What stands above a model's summary. Its lines are quoted: none of them passes for a section of ours.
+const SUMMARY: &str = "Summary, written by a model, not word for word:";
+
 /// The digest as the model reads it; empty before the first compression.
 #[must_use]
 pub fn text(digest: &Digest) -> String {
@@ -24,10 +27,7 @@ pub fn text(digest: &Digest) -> String {
         return String::new();
     }
     let mut text = headline(digest);
-    if !digest.summary.is_empty() {
-        text.push_str("\nSummary:\n");
-        text.push_str(&digest.summary);
-    }
+    section(&mut text, SUMMARY, "\n> ", digest.summary.lines());
     for (kind, title) in SECTIONS {
         let lines = digest.lines.iter().filter(|line| line.kind == *kind).map(|line| line.text.as_str());
         section(&mut text, title, "\n- ", lines);
@@ -37,11 +37,11 @@ pub fn text(digest: &Digest) -> String {
     text
 }
 
-/// Tokens that the digest's text cannot well be above, without counting it.
+/// Tokens that the digest's text cannot well be above, without counting it. A summary has a room of its own.
 pub(super) fn at_most(digest: &Digest) -> u64 {
     let lines = digest.lines.iter().map(|line| line.text.len());
     let values = digest.ledger.iter().map(|value| value.value.len().saturating_add(1));
-    let bytes = lines.chain(values).fold(digest.summary.len(), usize::saturating_add);
+    let bytes = lines.chain(values).fold(0, usize::saturating_add);
     let lines = u64::try_from(digest.lines.len()).unwrap_or(u64::MAX).saturating_mul(AROUND);
     bulk(bytes).saturating_add(lines).saturating_add(HEADLINE)
 }
@@ -87,7 +87,7 @@ const MOST_LINES: usize = 400;
 
 /// Cuts the digest to its room: demands first, then values, then what else was said and done, the newest first.
 pub(super) fn trim(digest: &mut Digest, room: u64, labels: &[&str], scale: &Scale<'_>) {
-    let mut left = room.saturating_sub(scale.text(&headline(digest))).saturating_sub(scale.text(&digest.summary));
+    let mut left = room.saturating_sub(scale.text(&headline(digest)));
     let for_ledger = part(left, FOR_LEDGER);
     let lines = core::mem::take(&mut digest.lines);
     let (demands, others): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.kind == LineKind::Constraint);

@@ -158,6 +158,10 @@ impl<'a> Draft<'a> {
         // What the pieces have left of the target is better used by the digest than by nothing.
         let free = self.target.saturating_sub(self.fixed()).saturating_sub(self.weight);
         let room = free.clamp(self.digest_room(), DIGEST_MOST);
+        if free == 0 {
+            // The pieces are above the target: what is kept word for word goes before a model's words.
+            self.digest.summary.clear();
+        }
         digest::trim(&mut self.digest, room, self.labels, &self.scale);
         let first = self.first();
         let pieces = [first].into_iter().chain(self.pieces);

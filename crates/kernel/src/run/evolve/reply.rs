@@ -45,9 +45,7 @@ pub(super) fn replied(state: &mut State, seq: u64, event: &Replied) -> Result<()
 /// Adds a call of the model to the tally.
 fn count(tally: &mut Tally, event: &Replied, then: &Next) {
     tally.turns = tally.turns.saturating_add(1);
-    add(&mut tally.usage, &event.usage);
-    tally.cost = tally.cost.saturating_add(event.cost.unwrap_or(0));
-    tally.unpriced |= event.cost.is_none();
+    spend(tally, &event.usage, event.cost);
     tally.text.clear();
     for part in &event.parts {
         if let RecordedPart::Text(text) = part {
@@ -59,6 +57,13 @@ fn count(tally: &mut Tally, event: &Replied, then: &Next) {
         Next::Again(None) if event.complete => tally.blanks = tally.blanks.saturating_add(1),
         _ => tally.blanks = 0,
     }
+}
+
+/// Adds what a call used and cost.
+pub(super) fn spend(tally: &mut Tally, usage: &Usage, cost: Option<u64>) {
+    add(&mut tally.usage, usage);
+    tally.cost = tally.cost.saturating_add(cost.unwrap_or(0));
+    tally.unpriced |= cost.is_none();
 }
 
 fn add(sum: &mut Usage, usage: &Usage) {
