@@ -74,6 +74,9 @@ class RuntimeOptions:
     durability: how far an append has come before anybody acts on it: `os`, handed to the operating system, so that it
         outlives this process; `disk`, flushed, so that it outlives the machine. Needs a session log that offers
         `with_durability`. None means what the log was built with.
+    summarizer: a model service that writes a summary of the turns that leave the prompt when it is compressed, beside
+        what is kept of them word for word. It has a minute for it, and what it uses counts in usage and budgets. None
+        means no such summary.
 
     Raises `ConfigError` (a `ValueError`) that names the field and the remedy.
     """
@@ -98,9 +101,12 @@ class RuntimeOptions:
     output_type: object | None = None
     output_mode: OutputMode = "auto"
     durability: Literal["os", "disk"] | None = None
+    summarizer: LLMProvider | None = None
 
     def __post_init__(self) -> None:
         _require_methods("provider", self.provider, "stream")
+        if self.summarizer is not None:
+            _require_methods("summarizer", self.summarizer, "stream")
         if self.session_log is not None:
             _require_methods("session_log", self.session_log, "acquire", "append", "read", "release")
         if self.execution_plane is not None:

@@ -161,8 +161,9 @@ class RuntimeRunner:
         try:
             await close(self._plane)
         finally:
-            if isinstance(self._options.provider, Provider):
-                await self._options.provider.aclose()
+            for provider in (self._options.provider, self._options.summarizer):
+                if isinstance(provider, Provider):
+                    await provider.aclose()
 
     async def __aenter__(self) -> RuntimeRunner:
         return self
@@ -228,6 +229,7 @@ class RuntimeRunner:
             options.on_tool_suspend,
             options.on_permission_request,
             way,
+            options.summarizer,
         )
 
     def _config(self, session: str, extensions: Mapping[str, object], way: Way | None) -> Config:
@@ -247,6 +249,7 @@ class RuntimeRunner:
                 approvals=self._options.on_permission_request is not None,
                 suspensions=self._options.on_tool_suspend is not None,
             ),
+            summaries=self._options.summarizer is not None,
         )
 
 

@@ -14,8 +14,9 @@ from deepstrike.host.ask import Question, permission_question, tool_question
 from deepstrike.host.context import InContext
 from deepstrike.host.model import ModelCall
 from deepstrike.host.steady import forget_cancels, has_cancels
+from deepstrike.host.summary import SummaryCall
 from deepstrike.host.tool import ToolRun
-from deepstrike.wire.effect import AskUser, CallModel, RunTool
+from deepstrike.wire.effect import AskUser, CallModel, RunTool, Summarize
 from deepstrike.wire.input import Value
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ class Means:
     on_tool_suspend: OnToolSuspend | None = None
     on_permission_request: OnPermissionRequest | None = None
     way: Way | None = None
+    summarizer: LLMProvider | None = None
+
+
+Work = ModelCall | ToolRun | Question | SummaryCall
 
 
 class Effort:
@@ -67,7 +72,7 @@ class Effort:
 
     __slots__ = ("begin", "context", "late", "next", "over", "stopped", "task", "work")
 
-    def __init__(self, work: ModelCall | ToolRun | Question, begin: Begin, context: Context | None = None) -> None:
+    def __init__(self, work: Work, begin: Begin, context: Context | None = None) -> None:
         self.work = work
         self.begin = begin
         self.context = context
@@ -227,6 +232,8 @@ class Crew:
                 return self._tool_run(effect)
             case AskUser():
                 return self._question(effect)
+            case Summarize():
+                return self._summary(effect)
 
     def _question(self, ask: AskUser) -> Effort | None:
         means = self._means
@@ -254,6 +261,10 @@ class Crew:
         output = None if means.way is None else means.way.native
         request = session.prompt.request(session.kernel, effect, means.extensions, session.limits, output, session.id)
         return Effort(call, partial(call.run, means.provider, request))
+
+    def _summary(self, effect: Summarize) -> Effort:
+        call = SummaryCall(effect, self._session, self._means.summarizer or self._means.provider)
+        return Effort(call, call.run)
 
     def _tool_run(self, effect: RunTool) -> Effort:
         means = self._means

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine
 
+    from deepstrike.clock import Clock
+
 T = TypeVar("T")
 
 # How long a session log may take for one operation before it counts as failed.
@@ -17,7 +19,10 @@ LOG_SECONDS = 60.0
 # How long it may take once somebody wants to leave.
 LEAVE_SECONDS = 5.0
 
-# Work that was given up while it went on: held so that it is not collected while it runs.
+# How long work that was told to end may take for it.
+END_SECONDS = 0.5
+
+# Work that goes on, or may, when it was given up: held so that it is not collected while it runs.
 _given_up: set[asyncio.Task[object]] = set()
 
 
@@ -44,15 +49,32 @@ async def see_through(
             ends = min(ends, asyncio.get_running_loop().time() + LEAVE_SECONDS)
         else:
             if not task.done():
-                _given_up.add(task)
-                task.add_done_callback(_forget)
+                _leave(task)
                 raise NoAnswer
     return task.result(), cancelled
 
 
-async def within(limit: float, work: Awaitable[T]) -> T:
-    """Await `work` in this task, at most `limit` seconds: it is cancelled then, and `NoAnswer` raised."""
-    loop = asyncio.get_running_loop()
+async def bounded(work: Coroutine[object, object, T], limit: float, clock: Clock) -> T:
+    """Await `work` in a task of its own, at most `limit` seconds of `clock`, whatever it does with a cancellation.
+
+    Raises what `work` raises, `NoAnswer` after the limit. Then, and where this task is cancelled, the work is told to
+    end and waited for `END_SECONDS`; longer it goes on unobserved.
+    """
+    task = asyncio.create_task(work)
+    _leave(task)
+    try:
+        return await within(limit, asyncio.shield(task), clock)
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=END_SECONDS)
+
+
+async def within(limit: float, work: Awaitable[T], clock: Clock | None = None) -> T:
+    """Await `work` in this task, at most `limit` seconds: it is cancelled then, and `NoAnswer` raised.
+
+    The seconds are those of `clock`; None is the event loop's, which goes on also where a clock stands still.
+    """
     task = asyncio.current_task()
     expired = False
 
@@ -62,7 +84,7 @@ async def within(limit: float, work: Awaitable[T]) -> T:
         if task is not None:
             task.cancel()
 
-    timer = loop.call_later(limit, expire)
+    timer = (asyncio.get_running_loop() if clock is None else clock).call_later(limit, expire)
     try:
         return await work
     except asyncio.CancelledError:
@@ -73,6 +95,11 @@ async def within(limit: float, work: Awaitable[T]) -> T:
         raise NoAnswer from None
     finally:
         timer.cancel()
+
+
+def _leave(task: asyncio.Task[Any]) -> None:
+    _given_up.add(task)
+    task.add_done_callback(_forget)
 
 
 def _forget(task: asyncio.Task[object]) -> None:
