@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.context import arguments, ours, prompts
+from bench.context import arguments, ours, prompts, render
 from bench.context.caches import RULES, Bill, bill
 from bench.context.demands import WINDOWS, kept_demands
 from bench.context.dialogues import generated, recorded
@@ -102,6 +102,14 @@ def lines(path: Path | None) -> Iterator[Line]:
     for window in WINDOWS:
         kept, planted, passes = kept_demands(window)
         yield {"figure": "demands kept", "window": window, "passes": passes, "reached": kept, "aim": planted}
+    yield render_line()
+
+
+def render_line() -> Line:
+    """What a turn costs in the kernel behind a short and a long history."""
+    short, long = render.microseconds(100), render.microseconds(10_000)
+    times = {"messages_100_us": round(short, 1), "messages_10000_us": round(long, 1)}
+    return {"figure": "render per turn", **times, "ratio": round(long / short, 2), "aim": 1.3}
 
 
 def main() -> None:

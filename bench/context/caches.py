@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deepstrike.providers.dialects.places import no_places, note_end, note_reply, standing
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -12,11 +14,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """A request: its blocks, and where the prefixes end that are marked in it; none where the layout sets no marks."""
+
+    prompt: Prompt
+    marks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """What is cached and what it costs, in parts of the price of a plain prompt token."""
 
     name: str
-    hit: Callable[[Prompt, Prompt, bool], int]
+    hit: Callable[[Sent, Sent], int]
     read: float
     write: float
 
@@ -70,39 +80,46 @@ def _alike(before: Prompt, now: Prompt) -> int:
     return tokens
 
 
-def _stepped(least: int, step: int) -> Callable[[Prompt, Prompt, bool], int]:
+def _stepped(least: int, step: int) -> Callable[[Sent, Sent], int]:
     """A cache of whole prefixes in steps of so many tokens, found by itself."""
 
-    def hit(before: Prompt, now: Prompt, _marked: bool) -> int:
-        alike = _alike(before, now)
+    def hit(before: Sent, now: Sent) -> int:
+        alike = _alike(before.prompt, now.prompt)
         return alike // step * step if alike >= least else 0
 
     return hit
 
 
-def marks(prompt: Prompt, marked: bool, at_head: bool) -> list[int]:
-    """The ends of the prefixes that are written: the last block, and the head where other layouts mark it too; with
-    marks of our own (context.md, R6) the head, `turns[0]`, and one block at most fifteen back.
-    """
-    last = len(prompt)
-    if marked:
-        return sorted({1, min(2, last), max(1, last - 15), last})
-    return [1, last] if at_head else [last]
+def marks(prompt: Prompt) -> tuple[int, ...]:
+    """Where the encoders set marks: behind the head, and at the places that they find by these same functions."""
+    places = no_places()
+    for end, each in enumerate(prompt[1:], 2):
+        if each.is_reply:
+            note_reply(places)
+        else:
+            note_end(places, end)
+    return (1, *standing(places))
 
 
 _LEAST = 1_024
 _LOOK_BACK = 20
 
 
-def _breakpoints(look_back: int, at_head: bool) -> Callable[[Prompt, Prompt, bool], int]:
-    """A cache of the prefixes at marks: found at a mark, or at most so many blocks before one."""
+def _breakpoints(look_back: int, at_head: bool) -> Callable[[Sent, Sent], int]:
+    """A cache of the prefixes at marks: found at a mark, or at most so many blocks before one.
 
-    def hit(before: Prompt, now: Prompt, marked: bool) -> int:
-        alike = common(before, now)
-        written = [end for end in marks(before, marked, at_head) if end <= alike]
-        asked = marks(now, marked, at_head)
+    A layout without marks of its own has one at its end and, `at_head`, where other libraries mark it, at the head.
+    """
+
+    def ends(sent: Sent) -> tuple[int, ...]:
+        last = len(sent.prompt)
+        return sent.marks or ((1, last) if at_head else (last,))
+
+    def hit(before: Sent, now: Sent) -> int:
+        alike, asked = common(before.prompt, now.prompt), ends(now)
+        written = [end for end in ends(before) if end <= alike]
         found = [end for end in written if any(0 <= mark - end <= look_back for mark in asked)]
-        tokens = _tokens(now[: max(found)]) if found else 0
+        tokens = _tokens(now.prompt[: max(found)]) if found else 0
         return tokens if tokens >= _LEAST else 0
 
     return hit
@@ -119,18 +136,19 @@ RULES = (
 def bill(session: Iterable[Prompt], *, marked: bool) -> dict[str, Bill]:
     """What a session's requests come to by each set of rules. `marked`: whether the layout sets marks of its own."""
     bills = {rules.name: Bill() for rules in RULES}
-    before: Prompt = []
+    before = Sent([], ())
     seen: set[str] = set()
     for prompt in session:
-        tokens = _tokens(prompt)
-        fresh = _tokens(block for block in prompt[common(before, prompt) :] if block.text not in seen)
-        seen.update(block.text for block in prompt[common(before, prompt) :])
+        now = Sent(prompt, marks(prompt) if marked else ())
+        tokens, new = _tokens(prompt), prompt[common(before.prompt, prompt) :]
+        fresh = _tokens(block for block in new if block.text not in seen)
+        seen.update(block.text for block in new)
         for rules in RULES:
             each = bills[rules.name]
-            hits = min(tokens, rules.hit(before, prompt, marked)) if before else 0
+            hits = min(tokens, rules.hit(before, now)) if before.prompt else 0
             each.tokens += tokens
             each.hits += hits
             each.fresh += fresh
             each.cost += hits * rules.read + (tokens - hits) * rules.write
-        before = prompt
+        before = now
     return bills

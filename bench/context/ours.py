@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from bench.context.dialogues import Dialogue
     from bench.context.prompts import Prompt
+    from deepstrike.wire.message import Wire
 
 _encode = msgspec.json.Encoder().encode
 _UNBOUND = 10**12
@@ -50,6 +51,7 @@ class Session:
         self._kernel = Kernel()
         self._blocks: Prompt = []
         self._epoch = -1
+        self._pulled = 0
         self._now = 0
         self.compressions: list[Compressed] = []
 
@@ -69,11 +71,17 @@ class Session:
         """The blocks of the request that is owed; None where the kernel found that it cannot fit."""
         if not any(isinstance(effect, CallModel) for effect in self._kernel.pending()):
             return None
-        if self._kernel.epoch != self._epoch:
-            self._epoch, self._blocks = self._kernel.epoch, []
-        for each in self._kernel.blocks(self._epoch, len(self._blocks)):
-            self._blocks.append(block(_encode(each).decode()))
+        new = self.pull()
+        self._blocks += [block(_encode(each).decode()) for each in new]
         return list(self._blocks)
+
+    def pull(self) -> list[Wire]:
+        """The blocks that were not pulled yet, all of them in another epoch."""
+        if self._kernel.epoch != self._epoch:
+            self._epoch, self._pulled, self._blocks = self._kernel.epoch, 0, []
+        new: list[Wire] = list(self._kernel.blocks(self._epoch, self._pulled))
+        self._pulled += len(new)
+        return new
 
     @property
     def head_tokens(self) -> int:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MODEL = "gpt-4o"
 _FRAME = 8
+_REPLY = '{"type":"assistant"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class Block:
 
     text: str
     tokens: int
+
+    @property
+    def is_reply(self) -> bool:
+        """Whether the model said it."""
+        return self.text.startswith(_REPLY)
 
 
 Prompt = list[Block]

@@ -110,10 +110,12 @@ class Kernel:
         input: bytes,  # noqa: A002 (the kernel's word for it)
         now: int,
         judge: Judge | None = None,
+        aside: bool = False,
     ) -> tuple[list[bytes], bytes, int | None, bytes | None]:
         """`accept`, and how things stand behind it, in one call: the records, `pending()`, `deadline()`, `outcome()`.
 
-        Raises as `accept` does.
+        With `aside` the interpreter lock is given up whatever the size of the input: a rewrite of the prompt may follow
+        from a small one. Raises as `accept` does.
         """
     def pending(self, since: int = -1) -> bytes:
         """A JSON array of the effects owed to the world with an id above `since`, in id order.
@@ -138,6 +140,9 @@ class Kernel:
     @property
     def next_seq(self) -> int:
         """The seq that the next record will get."""
+    @property
+    def prompt_tokens(self) -> int:
+        """The estimate of the whole prompt that the limits go by."""
     @property
     def epoch(self) -> int:
         """The epoch that the prompt is in. Within one, blocks are only added."""

@@ -169,12 +169,16 @@ class Kernel:
         input: bytes,  # noqa: A002 (the kernel's word for it)
         now: int,
         judge: Judge | None = None,
+        *,
+        aside: bool = False,
     ) -> tuple[list[bytes], list[Effect], int | None, Outcome | None]:
         """`accept` for an input that `encode_input` has encoded, and how things stand behind it.
 
-        Gives the records it made, and what `pending()`, `deadline()` and `outcome()` say now. Raises as `accept` does.
+        Gives the records it made, and what `pending()`, `deadline()` and `outcome()` say now. `aside` says that this is
+        no thread that others wait for: the interpreter lock is given up also for a small input. Raises as `accept`
+        does.
         """
-        records, owed, deadline, outcome = self._native.advance(input, now, judge)
+        records, owed, deadline, outcome = self._native.advance(input, now, judge, aside)
         return records, _effects(owed), deadline, None if outcome is None else _outcome(outcome)
 
     def pending(self, since: int = -1) -> list[Effect]:
@@ -211,6 +215,11 @@ class Kernel:
     def next_seq(self) -> int:
         """The seq that the next record will get."""
         return self._native.next_seq
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The estimate of the whole prompt that the limits go by; costs nothing."""
+        return self._native.prompt_tokens
 
     @property
     def epoch(self) -> int:

@@ -104,6 +104,9 @@ class RuntimeOptions:
         `SubAgents` with bounds of depth and number. None means none, unless there is a `sub_agent_harness`.
     sub_agent_harness: `SubAgentHarnessConfig(eval_provider, max_attempts=3)` has the work of each sub-agent judged,
         and done again until it is good enough. Alone it means sub_agents=True.
+    summarizer: a model service that writes a summary of the turns that leave the prompt when it is compressed, beside
+        what is kept of them word for word. It has a minute for it, and what it uses counts in usage and budgets. None
+        means no such summary.
 
     Raises `ConfigError` (a `ValueError`) that names the field and the remedy.
     """
@@ -135,9 +138,12 @@ class RuntimeOptions:
     knowledge_source: KnowledgeSource | None = None
     dream_store: DreamStore | None = None
     signal_source: SignalSource | None = None
+    summarizer: LLMProvider | None = None
 
     def __post_init__(self) -> None:
         _require_methods("provider", self.provider, "stream")
+        if self.summarizer is not None:
+            _require_methods("summarizer", self.summarizer, "stream")
         if self.session_log is not None:
             _require_methods("session_log", self.session_log, "acquire", "append", "read", "release")
         if self.execution_plane is not None:
@@ -251,10 +257,11 @@ class RuntimeOptions:
             return self.provider.admit(merged)
         return merged
 
-    def model(self) -> Model:
-        """The model as the kernel sees it."""
+    def model(self, extensions: Mapping[str, object]) -> Model:
+        """The model as the kernel sees it, with the life of its provider's cache by these extensions."""
         info = self.model_info()
-        return Model(id=info.id, price=info.price)
+        cache_ms = self.provider.cache_ms(extensions) if isinstance(self.provider, Provider) else info.cache_ms
+        return Model(id=info.id, price=info.price, cache_ms=cache_ms)
 
     def _window(self, extensions: Mapping[str, object]) -> int:
         """The smaller of `max_tokens` and the window that the extensions ask the service for; else the model's own."""

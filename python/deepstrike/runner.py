@@ -330,7 +330,8 @@ class RuntimeRunner:
         try:
             await close(self._shop.plane)
         finally:
-            for provider in (self._options.provider, *(spec.provider for spec in self._shop.roles)):
+            roles = (spec.provider for spec in self._shop.roles)
+            for provider in (self._options.provider, self._options.summarizer, *roles):
                 if isinstance(provider, Provider):
                     await provider.aclose()
 

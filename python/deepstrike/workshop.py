@@ -135,6 +135,7 @@ class Workshop:
             way,
             self._staff,
             cancel_siblings=options.on_tool_error == "cancel_siblings",
+            summarizer=options.summarizer,
         )
 
     def _config(self, session: str, extensions: Mapping[str, object], way: Way | None, library: Library) -> Config:
@@ -152,7 +153,7 @@ class Workshop:
             tools=tools,
             policy=self.options.policy(),
             limits=limits,
-            model=self.options.model(),
+            model=self.options.model(extensions),
             placement=self.options.state_placement,
             attended=Attended(
                 approvals=self.options.on_permission_request is not None,
@@ -160,6 +161,7 @@ class Workshop:
             ),
             agents=_agents(self._sub_agents, tools),
             sources=sources,
+            summaries=self.options.summarizer is not None,
         )
 
 

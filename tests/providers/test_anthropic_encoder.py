@@ -317,8 +317,8 @@ def test_given_system_tools_and_history_when_encoded_then_four_places_are_breakp
     for number in range(10):
         turns += [said(Opaque(SOURCE, HM), call(f"c{number}")), result(f"c{number}", Text("r"))]
     body = body_of(ask_for(turns, stable="s", knowledge="k", tools=(ADD,)), cache=True)
-    # 32 blocks; the first of the 15 before the last that may carry a mark is block 16, a call (15 back), not thinking.
-    assert marked(body) == ["system", "1", "16", "31"]
+    # 32 blocks; the request before ended with block 28, before the last reply.
+    assert marked(body) == ["system", "1", "28", "31"]
     assert body["system"] == [
         {"type": "text", "text": "s"},
         {"type": "text", "text": "k", "cache_control": {"type": "ephemeral"}},

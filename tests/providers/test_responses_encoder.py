@@ -25,7 +25,8 @@ from responses_wires import (
 
 from deepstrike.providers.base import Artefact, Finish, Memo, ModelInfo, ModelRequest, OutputSchema, ToolCall
 from deepstrike.providers.dialects.base import Asked
-from deepstrike.providers.dialects.responses.dialect import BREAKPOINTS, ResponsesDialect
+from deepstrike.providers.dialects.places import BREAKPOINTS
+from deepstrike.providers.dialects.responses.dialect import ResponsesDialect
 from deepstrike.providers.dialects.strict import is_strict
 from deepstrike.providers.faults import Faults
 from deepstrike.providers.redact import Mask
@@ -146,11 +147,13 @@ def test_given_a_model_that_caches_by_marked_places_when_encoded_then_the_end_of
     info = ModelInfo(MODEL, reasoning=True, traits=frozenset({BREAKPOINTS}))
     asked = Asked(request, info, SOURCE, {}, None, Faults(Mask([])))
     body = json.loads(ResponsesDialect().encode(asked))
-    part = {"type": "input_text", "text": knowledge or stable, "prompt_cache_breakpoint": {"mode": "explicit"}}
+    mark = {"mode": "explicit"}
+    part = {"type": "input_text", "text": knowledge or stable, "prompt_cache_breakpoint": mark}
+    goal = {"type": "input_text", "text": "hi", "prompt_cache_breakpoint": mark}
     expected: list[object] = [{"role": "developer", "content": text} for text in plain or []]
     if plain is not None:
         expected.append({"role": "developer", "content": [part]})
-    assert body["input"] == [*expected, {"role": "user", "content": "hi"}]
+    assert body["input"] == [*expected, {"role": "user", "content": [goal]}]
     assert "instructions" not in body
     elsewhere = Asked(replace(request, memo=Memo()), info, SOURCE, {}, None, Faults(Mask([])), own_address=False)
     assert b"prompt_cache_breakpoint" not in ResponsesDialect().encode(elsewhere)

@@ -14,7 +14,7 @@ from deepstrike.kernel import Rejected
 from deepstrike.replay.comparison import compare
 from deepstrike.replay.proof import Replay, replay
 from deepstrike.replay.story import story_of
-from deepstrike.wire.effect import AskUser, CallModel, RunTool
+from deepstrike.wire.effect import AskUser, CallModel, RunTool, Summarize
 from deepstrike.wire.input import (
     Answer,
     Clock,
@@ -28,6 +28,7 @@ from deepstrike.wire.input import (
     Resume,
     SetPolicy,
     Start,
+    Summary,
     Suspend,
     Value,
 )
@@ -65,14 +66,15 @@ class Fate:
         choose = self.random.choice
         limits = Limits(
             max_turns=choose([3, 25]),
-            window=choose([400, 100_000]),
+            window=choose([400, 1_200, 100_000]),
             reserve=50,
             parallel=choose([1, 2, 8]),
             max_total_tokens=choose([None, None, 900]),
             max_cost=choose([None, 200]),
             timeout_ms=choose([None, None, 40]),
         )
-        return replace(CONFIG, limits=limits, model=Model("m", choose([None, PRICE])), system=choose(["a", "b"]))
+        model, system = Model("m", choose([None, PRICE])), choose(["a", "b"])
+        return replace(CONFIG, limits=limits, model=model, system=system, summaries=choose([True, False]))
 
     def from_beside(self) -> Input:
         makers: list[Callable[[], Input]] = [
@@ -110,8 +112,17 @@ class Fate:
                 return self.result(effect)
             case AskUser(id=effect):
                 return Answer(effect, Value("1"))
+            case Summarize(id=effect):
+                return self.summary(effect)
             case None:
                 return self.from_beside()
+
+    def summary(self, effect: int) -> Input:
+        choose = self.random.choice
+        usage, price = choose([Usage(0, 0), Usage(100, 10, 5)]), choose([None, Price(1, 1_000_000, 3, 4)])
+        if self.random.random() < 0.3:
+            return Summary(effect, "", usage, price, Fault("summary_late", "it is"))
+        return Summary(effect, choose(["It was so.", "word " * 5_000]), usage, price)
 
     def reply(self, effect: int) -> Input:
         choose = self.random.choice

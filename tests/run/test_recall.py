@@ -66,6 +66,17 @@ async def test_given_records_of_the_session_when_recalled_then_they_are_told_in_
     assert told == 'user: What is 17 + 28?\nassistant calls add({"x":17,"y":28})\nadd gave: 45\nassistant: It is 45.'
 
 
+@pytest.mark.parametrize(("offset", "told"), [("0.0", "45"), ("1.0", "5"), ("1.5", "/offset")])
+async def test_given_an_offset_with_a_point_when_recalled_then_a_whole_one_counts(offset: str, told: str) -> None:
+    log = InMemorySessionLog()
+    script = Script(calls(call("add", '{"x":17,"y":28}')), say("It is 45."))
+    await events_of(runner_of(script, add, log=log).run_streaming("What is 17 + 28?", session_id="s"))
+
+    found = await read_again(log, f'{{"ref":"4","offset":{offset}}}')
+
+    assert told in found
+
+
 async def test_given_the_record_of_one_result_when_recalled_then_just_its_content_is_told() -> None:
     log = InMemorySessionLog()
     script = Script(calls(call("add", '{"x":17,"y":28}')), say("It is 45."))

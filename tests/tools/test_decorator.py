@@ -237,3 +237,19 @@ async def test_given_a_tool_that_a_checker_sees_when_called_then_types_are_those
 
 def broken() -> float:
     return 1 / 0
+
+
+@pytest.mark.parametrize(
+    ("given", "checked"),
+    [
+        ('{"query":"x","k":1.0}', Ok('{"query":"x","k":1}')),
+        ('{"query":"x","k":1e3}', Ok('{"query":"x","k":1000}')),
+        ('{"query":"x","k":1}', Ok()),
+    ],
+)
+def test_given_a_whole_number_with_a_point_when_an_integer_is_due_then_it_is_one(given: str, checked: object) -> None:
+    pytest.importorskip("deepstrike._kernel", reason="the native module is not built")
+
+    search = tool(name="search", description="Search.", parameters=SCHEMA)(lambda query, k=3: (query, k))
+
+    assert search.check(given) == checked

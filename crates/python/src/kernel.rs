@@ -65,14 +65,15 @@ impl Kernel {
     }
 
     /// `accept`, and how things stand behind it: the records, what is owed, the deadline, the outcome.
-    #[pyo3(signature = (input, now, judge = None))]
-    fn advance(&self, py: Python<'_>, input: &[u8], now: i64, judge: Option<&Judge>) -> PyResult<Stand> {
+    #[pyo3(signature = (input, now, judge = None, aside = false))]
+    fn advance(&self, py: Python<'_>, input: &[u8], now: i64, judge: Option<&Judge>, aside: bool) -> PyResult<Stand> {
         let step = |machine: &mut Machine| {
             let records = taken(machine, input, now, judge)?;
             let owed = json(&machine.pending(None));
             Ok((records, owed, machine.deadline().map(|at| at.0), machine.outcome().map(|outcome| json(&outcome))))
         };
-        sized(py, input.len(), || self.locked(step))?.ok_or_else(broken)?.map_err(refused)
+        let size = if aside { usize::MAX } else { input.len() };
+        sized(py, size, || self.locked(step))?.ok_or_else(broken)?.map_err(refused)
     }
 
     /// What is owed to the world, in id order.
@@ -118,6 +119,11 @@ impl Kernel {
     #[getter]
     fn next_seq(&self, py: Python<'_>) -> PyResult<u64> {
         self.read(py, Machine::next_seq)
+    }
+
+    #[getter]
+    fn prompt_tokens(&self, py: Python<'_>) -> PyResult<u64> {
+        self.read(py, |machine| machine.fill().0)
     }
 
     #[getter]

@@ -14,9 +14,10 @@ from deepstrike.host.ask import Question, permission_question, tool_question
 from deepstrike.host.context import InContext
 from deepstrike.host.model import ModelCall
 from deepstrike.host.steady import forget_cancels, has_cancels
+from deepstrike.host.summary import SummaryCall
 from deepstrike.host.tool import ToolRun
 from deepstrike.providers.dialects.strict_tools import STRICT_TOOLS
-from deepstrike.wire.effect import AskUser, CallModel, RunTool
+from deepstrike.wire.effect import AskUser, CallModel, RunTool, Summarize
 from deepstrike.wire.input import Result, Value
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ class Means:
     delegates: Delegates | None = None
     household: Household | None = None
     cancel_siblings: bool = False
+    summarizer: LLMProvider | None = None
+
+
+Work = ModelCall | ToolRun | Question | SummaryCall
 
 
 class Effort:
@@ -80,7 +85,7 @@ class Effort:
 
     __slots__ = ("begin", "context", "late", "next", "over", "stopped", "task", "work")
 
-    def __init__(self, work: ModelCall | ToolRun | Question, begin: Begin, context: Context | None = None) -> None:
+    def __init__(self, work: Work, begin: Begin, context: Context | None = None) -> None:
         self.work = work
         self.begin = begin
         self.context = context
@@ -283,6 +288,8 @@ class Crew:
                 return self._tool_run(effect)
             case AskUser():
                 return self._question(effect)
+            case Summarize():
+                return self._summary(effect)
 
     def _question(self, ask: AskUser) -> Effort | None:
         means = self._means
@@ -313,8 +320,12 @@ class Crew:
         call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model, means.way, strict=strict)
         session = self._session
         output = None if means.way is None else means.way.native
-        request = session.prompt.request(session.kernel, effect, means.extensions, session.limits, output)
+        request = session.prompt.request(session.kernel, effect, means.extensions, session.limits, output, session.id)
         return Effort(call, partial(call.run, means.provider, request))
+
+    def _summary(self, effect: Summarize) -> Effort:
+        call = SummaryCall(effect, self._session, self._means.summarizer or self._means.provider)
+        return Effort(call, call.run)
 
     def _tool_run(self, effect: RunTool) -> Effort:
         means = self._means

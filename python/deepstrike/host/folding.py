@@ -29,6 +29,9 @@ _OPTIONAL = b'"optional":true'
 # Above this many bytes, counting and folding leave the event loop (kernel.md, Loops and threads).
 OFF_LOOP_BYTES = 256 * 1024
 
+# And so does every step of a session whose prompt has more tokens: any of them may rewrite the prompt.
+OFF_LOOP_TOKENS = 64 * 1024
+
 
 async def asked(session_id: str, work: Coroutine[object, object, T]) -> T:
     """`work` of a log before any run depends on it, within the limit, its own errors told as ours."""

@@ -108,7 +108,7 @@ class ModelCall:
             # Only `stop` cancels this task; any other one was born inside the provider and is its failure.
             return self._cut(None if self._stopping else _CANCELLED_INSIDE)
         except ProviderError as error:
-            return self._cut(_fault(error))
+            return self._cut(fault_of(error))
         except Exception as error:
             return self._cut(Fault("provider_error", well_formed(told(error))))
 
@@ -168,7 +168,7 @@ class ModelCall:
 
     def _other(self, event: ModelEvent) -> None:
         if isinstance(event, Usage):
-            self._usage = _plausible(event)
+            self._usage = plausible(event)
         elif isinstance(event, Finish):
             self._finish = event.reason if event.reason in _FINISHES else "other"
         elif isinstance(event, RetryEvent):
@@ -276,8 +276,8 @@ class ModelCall:
         return None if fault is None else Failure(self._effect, fault)
 
 
-def _fault(error: ProviderError) -> Fault:
-    """Also of a subclass that never called its base's `__init__`."""
+def fault_of(error: ProviderError) -> Fault:
+    """A provider's failure as the kernel hears of it; also of a subclass that never called its base's `__init__`."""
     message = error.__dict__.get("message")
     text = message if isinstance(message, str) else told(error)
     code = error.__dict__.get("code", error.default_code)
@@ -285,7 +285,7 @@ def _fault(error: ProviderError) -> Fault:
     return Fault(well_formed(str(code)), well_formed(text), bool(retryable))
 
 
-def _plausible(usage: Usage) -> Usage | None:
+def plausible(usage: Usage) -> Usage | None:
     """None for counts that no model call has: they would spoil every budget, so the call is estimated instead."""
     try:
         counts = (usage.input, usage.output, usage.cached, usage.cache_write, usage.reasoning)

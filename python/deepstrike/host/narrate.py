@@ -12,6 +12,7 @@ from deepstrike.signals.signal import from_wire
 from deepstrike.stream import (
     ContextCompressedEvent,
     ErrorEvent,
+    NoticeEvent,
     PermissionRequestEvent,
     SignalEvent,
     ToolCallEvent,
@@ -32,6 +33,7 @@ from deepstrike.wire.event import (
     Replied,
     Settled,
     SignalledEvent,
+    Summarized,
     Suspended,
 )
 from deepstrike.wire.input import Deny, Fault
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from deepstrike.stream import StreamEvent
-    from deepstrike.wire.message import Part
+    from deepstrike.wire.message import Part, Usage
     from deepstrike.wire.record import Record
 
 _MICRO = 1_000_000
@@ -113,6 +115,8 @@ class Narrator:
                 return (SignalEvent(from_wire(event.signal)),)
             case Compressed():
                 return (_compressed(event),)
+            case Summarized():
+                return _summarized(event)
             case Ended(status="error", fault=Fault() as fault):
                 return (ErrorEvent(fault.message, fault.code, fault.retryable),)
             case _:
@@ -136,9 +140,7 @@ class Narrator:
         self._reply = seq
         self._asked.clear()
         self._calls = calls = [part for part in event.parts if isinstance(part, RecordedCall)]
-        usage = event.usage
-        cost = None if event.cost is None else event.cost / _MICRO
-        spent = UsageEvent(usage.input, usage.output, usage.cached, usage.cache_write, usage.reasoning, cost)
+        spent = _spent(event.usage, event.cost)
         if not event.complete:
             return (spent,)
         return [spent, *[ToolCallEvent(call.id, call.name, _arguments(call)) for call in calls]]
@@ -152,6 +154,19 @@ class Narrator:
         if ref.reply == self._reply and ref.index < len(self._calls):
             return self._calls[ref.index]
         return RecordedCall(id="", name="", args_text="", validated=Ok())
+
+
+def _spent(usage: Usage, cost: int | None) -> UsageEvent:
+    dollars = None if cost is None else cost / _MICRO
+    return UsageEvent(usage.input, usage.output, usage.cached, usage.cache_write, usage.reasoning, dollars)
+
+
+def _summarized(event: Summarized) -> Iterable[StreamEvent]:
+    """What it took, and why there is none."""
+    if event.usage.input or event.usage.output:
+        yield _spent(event.usage, event.cost)
+    if event.fault is not None:
+        yield NoticeEvent("summary_failed", f"what left the prompt has no summary: {event.fault.message}")
 
 
 def text_of(parts: tuple[Part, ...]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
 from typing import TYPE_CHECKING, cast, overload
 
 from deepstrike.providers.base import Memo, ModelRequest
@@ -46,13 +48,15 @@ class Turns(Sequence["Turn"]):
 class Prompt:
     """Pulls what it lacks of an epoch and keeps what the provider's encoder kept."""
 
-    __slots__ = ("_epoch", "_head", "_memo", "_turns")
+    __slots__ = ("_asked_by", "_epoch", "_head", "_memo", "_turns")
 
     def __init__(self) -> None:
         self._epoch = -1
         self._head: HeadBlock | None = None
         self._turns: list[Turn] = []
         self._memo = Memo()
+        # By what the memo's head was written: another goal of the session may bring other fields.
+        self._asked_by: tuple[Mapping[str, object], OutputSchema | None] | None = None
 
     def request(
         self,
@@ -61,9 +65,12 @@ class Prompt:
         extensions: Mapping[str, object],
         limits: Limits,
         output: OutputSchema | None = None,
+        session: str = "",
     ) -> ModelRequest:
         """The request that `effect` asks for, with the form that the service is to give its answer."""
         head = self._pull(kernel, effect)
+        if self._asked_by != (extensions, output):
+            self._asked_by, self._memo = (extensions, output), Memo()
         return ModelRequest(
             head.system_stable,
             head.system_knowledge,
@@ -76,6 +83,7 @@ class Prompt:
             output,
             window=limits.window,
             reserve=limits.reserve,
+            cache_key=_cache_key(session),
         )
 
     def _pull(self, kernel: Kernel, effect: CallModel) -> HeadBlock:
@@ -86,6 +94,12 @@ class Prompt:
         elif effect.len - 1 > len(self._turns):
             self._turns.extend(cast("list[Turn]", kernel.blocks(effect.epoch, len(self._turns) + 1)))
         return self._head
+
+
+@lru_cache(maxsize=64)
+def _cache_key(session: str) -> str:
+    """A name for the session's prompts that does not tell its id, which may be somebody's name."""
+    return blake2b(session.encode("utf-8", "surrogatepass"), digest_size=16, person=b"deepstrike").hexdigest()
 
 
 def _lower(budget: int | None, asked: object) -> int | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from deepstrike.errors import DeepStrikeError
 from deepstrike.host.agents import path_of
-from deepstrike.host.folding import OFF_LOOP_BYTES, asked, folded, off_loop
+from deepstrike.host.folding import OFF_LOOP_BYTES, OFF_LOOP_TOKENS, asked, folded, off_loop
 from deepstrike.host.narrate import Narrator
 from deepstrike.host.prompt import Prompt
 from deepstrike.host.recent import TAIL, Standing
@@ -159,7 +159,7 @@ class Session:
             raise JournalFailed("the session log failed before, so nothing more is written to it by this run")
         data = self.secrecy.encoded(item, self.kernel.pending)
         now = self._clock.now_ms()
-        if len(data) <= OFF_LOOP_BYTES:
+        if len(data) <= OFF_LOOP_BYTES and self.kernel.prompt_tokens <= OFF_LOOP_TOKENS:
             step = self.kernel.advance(data, now, self.oversight.judge)
         else:
             step = await self._advance_in_thread(data, now)
@@ -170,7 +170,8 @@ class Session:
 
     async def _advance_in_thread(self, data: bytes, now: int) -> Step:
         try:
-            step, _ = await see_through(asyncio.to_thread(self.kernel.advance, data, now, self.oversight.judge))
+            work = asyncio.to_thread(self.kernel.advance, data, now, self.oversight.judge, aside=True)
+            step, _ = await see_through(work)
         except asyncio.CancelledError:
             # Its waiting was cancelled, not the step: what the kernel took is not known here.
             self._broken = True

@@ -22,7 +22,7 @@ LEAVE_SECONDS = 5.0
 # How long others' work may take to heed a cancellation.
 _HEED_SECONDS = 0.5
 
-# Work that was given up while it went on: held so that it is not collected while it runs.
+# Work that goes on, or may, when it was given up: held so that it is not collected while it runs.
 _given_up: set[asyncio.Task[object]] = set()
 
 
@@ -49,8 +49,7 @@ async def see_through(
             ends = min(ends, asyncio.get_running_loop().time() + LEAVE_SECONDS)
         else:
             if not task.done():
-                _given_up.add(task)
-                task.add_done_callback(_forget)
+                _leave(task)
                 raise NoAnswer
     return task.result(), cancelled
 
@@ -58,7 +57,7 @@ async def see_through(
 async def within(limit: float, work: Awaitable[T], clock: Clock | None = None) -> T:
     """Await `work` in this task, at most `limit` seconds: it is cancelled then, and `NoAnswer` raised.
 
-    The seconds are those of `clock`, without one the event loop's.
+    The seconds are those of `clock`, without one the event loop's, which goes on also where a clock stands still.
     """
     timing = asyncio.get_running_loop() if clock is None else clock
     task = asyncio.current_task()
@@ -83,24 +82,25 @@ async def within(limit: float, work: Awaitable[T], clock: Clock | None = None) -
         timer.cancel()
 
 
-async def apart(work: Coroutine[object, object, T], limit: float) -> T:
+async def apart(work: Coroutine[object, object, T], limit: float, clock: Clock | None = None) -> T:
     """Await `work`, which is not ours, in a task of its own: what it does with a cancellation does not hold us.
 
-    It is cancelled after `limit` seconds, and `NoAnswer` raised; and where this task is cancelled. If it does not heed
-    that within half a second, it goes on unobserved.
+    It is cancelled after `limit` seconds (of `clock`, as in `within`), and `NoAnswer` raised; and where this task is
+    cancelled. If it does not heed that within half a second, it goes on unobserved. Raises what `work` raises.
     """
-    task = asyncio.ensure_future(work)
+    task = asyncio.create_task(work)
+    _leave(task)
     try:
-        await asyncio.wait([task], timeout=limit)
-        if not task.done():
-            raise NoAnswer
-        return task.result()
+        return await within(limit, asyncio.shield(task), clock)
     finally:
         if not task.done():
-            _given_up.add(task)
-            task.add_done_callback(_forget)
             task.cancel()
             await asyncio.wait([task], timeout=_HEED_SECONDS)
+
+
+def _leave(task: asyncio.Task[Any]) -> None:
+    _given_up.add(task)
+    task.add_done_callback(_forget)
 
 
 def _forget(task: asyncio.Task[object]) -> None:

@@ -11,7 +11,7 @@ from deepstrike.errors import ConfigError
 from deepstrike.providers.settings import is_host
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from deepstrike.providers.profile import Profile
 
@@ -76,3 +76,9 @@ def headers(key: str | None, profile: Profile, extra: Mapping[str, str] | None) 
     if key is not None:
         sent[profile.key_header] = profile.key_form.format(key)
     return sent | {name.lower(): value for name, value in (extra or {}).items()}
+
+
+def is_at(address: str, own: str | None, others: Iterable[str]) -> bool:
+    """Whether an address is at the host `own`, or at one of the others or a name under it."""
+    found = host(address)
+    return found == own or any(f".{found}".endswith(f".{each}") for each in others)

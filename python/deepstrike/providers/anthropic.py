@@ -49,6 +49,7 @@ ANTHROPIC = Profile(
     key_form="{}",
     headers={"anthropic-version": VERSION},
     words=Words(texts={"credit balance is too low": QuotaExhausted}),
+    lifetimes={("cache_ttl",): {"1h": 3_600_000, "off": 0}},
 )
 
 

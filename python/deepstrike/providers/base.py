@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 import msgspec
 
@@ -96,7 +96,8 @@ class ModelRequest(msgspec.Struct, frozen=True, eq=False):
     `turns[0]` is the task state, the rest is history; within an epoch the sequence only grows. `max_output` is the
     output limit in tokens, None where none must be sent; `reserve` is the part of `window` kept for the answer, which
     services that demand a limit get instead. `output` is the form that the final answer must have. `epoch` changes when
-    the prefix was rewritten.
+    the prefix was rewritten. `cache_key` is the same for all requests of a session: services that ask for one find the
+    session's prompts in their caches by it.
     """
 
     system_stable: str
@@ -110,6 +111,7 @@ class ModelRequest(msgspec.Struct, frozen=True, eq=False):
     output: OutputSchema | None = None
     window: int = 32_000
     reserve: int = 8_000
+    cache_key: str = ""
 
 
 class LLMProvider(Protocol):
@@ -123,13 +125,18 @@ class LLMProvider(Protocol):
         """Ask the model and yield its answer as it comes."""
 
 
+CACHE_MS: Final = 300_000
+"""How long a prompt stays in the caches of services that do not say."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What the model table knows: window and output limit in tokens, price, what the model refuses.
 
     `refuses` names extensions that the service answers with an error, or passes over; they are dropped with a warning.
     `defaults` are extensions sent to this model unless others are given. `traits` are words that its dialect knows;
-    each dialect says which.
+    each dialect says which. `cache_ms` is how long its service keeps a prompt in its cache that is not asked again,
+    in milliseconds.
     """
 
     id: str
@@ -140,6 +147,7 @@ class ModelInfo:
     refuses: frozenset[str] = frozenset()
     defaults: Mapping[str, object] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
+    cache_ms: int = CACHE_MS
 
 
 class Provider(ABC):
@@ -172,6 +180,13 @@ class Provider(ABC):
     def window(self, extensions: Mapping[str, object]) -> int | None:
         """The context window in tokens that these extensions ask the service for; None where they do not say."""
         return None
+
+    def cache_ms(self, extensions: Mapping[str, object]) -> int:
+        """How long its cache keeps a prompt that is not asked again, by these extensions, in milliseconds; 0 for none.
+
+        A prompt that has left the cache is compressed for free.
+        """
+        return self.info.cache_ms
 
     if not TYPE_CHECKING:  # else every wrong name would pass the type check
 

@@ -30,7 +30,7 @@ class Field:
     """An extension. `types` may hold it, `says` names them for people; `sent` is false for those that steer us only.
 
     `at` is where it stands in the request body, the field of its own name at the top if empty. `wire` turns its value
-    into that of the wire; a result of None is not sent.
+    into that of the wire; a result of None is not sent. `words` are the texts that it may be, where not any.
     """
 
     types: tuple[type, ...]
@@ -38,6 +38,7 @@ class Field:
     sent: bool = True
     at: tuple[str, ...] = ()
     wire: Callable[[object], object] | None = None
+    words: frozenset[str] = frozenset()
 
 
 NUMBER = Field((int, float), "a number")
@@ -64,7 +65,7 @@ CHAT_FIELDS: dict[str, Field] = {
     "metadata": TABLE,
     "user": TEXT,
     "safety_identifier": TEXT,
-    "prompt_cache_key": TEXT,
+    "prompt_cache_key": Field((str,), "a string", wire=lambda key: key or None),
     "prompt_cache_retention": TEXT,
     "store": FLAG,
     "max_output_tokens": Field((int,), "a whole number above zero", sent=False),
@@ -169,6 +170,14 @@ def merged(under: Mapping[str, object], over: Mapping[str, object]) -> dict[str,
     return result
 
 
+def at(given: Mapping[str, object], place: Sequence[str]) -> object:
+    """What stands at this place, dict by dict; None for nothing."""
+    value: object = given
+    for name in place:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
 def _put(body: dict[str, object], path: Sequence[str], value: object) -> None:
     nested: object = value
     for name in reversed(path[1:]):
@@ -184,6 +193,8 @@ def _check(name: str, value: object, fields: Mapping[str, Field]) -> None:
         return
     if not _holds(field, value):
         raise ConfigError(f"extensions[{name!r}] must be {field.says}, not {type(value).__name__}")
+    if field.words and value not in field.words:
+        raise ConfigError(f"extensions[{name!r}] must be {field.says}, not {value!r}")
     if name == "max_output_tokens" and isinstance(value, int) and value < 1:
         raise ConfigError(f"extensions['max_output_tokens'] must be {field.says}, not {value}")
     if name == EXTRA_BODY and isinstance(value, dict) and (taken := _RESERVED.intersection(value)):

@@ -81,6 +81,11 @@ class FallbackProvider(Provider):
         asked = {provider: window for provider in known if (window := provider.window(extensions)) is not None}
         return min(asked.get(provider, provider.info.window) for provider in known) if asked else None
 
+    def cache_ms(self, extensions: Mapping[str, object]) -> int:
+        """See `Provider.cache_ms`: that of the first, which is asked each time."""
+        first = self._providers[0]
+        return first.cache_ms(extensions) if isinstance(first, Provider) else self.info.cache_ms
+
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask one after the other. Raises the `ProviderError` of the last one asked."""
         return self._stream(request)

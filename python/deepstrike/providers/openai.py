@@ -83,9 +83,15 @@ OPENAI_CHAT = Profile(
     base_url="https://api.openai.com/v1",
     key_variable="OPENAI_API_KEY",
     url_variable="OPENAI_BASE_URL",
-    dialect=ChatDialect(ids=AT_MOST_40),
+    dialect=ChatDialect(ids=AT_MOST_40, breakpoint=b',"prompt_cache_breakpoint":{"mode":"explicit"}'),
     fields={**_BOTH, **_ONLY_RESPONSES},
     models=ROWS,
+    hosts=("api.openai.com",),
+    keyed=True,
+    lifetimes={
+        ("prompt_cache_retention",): {"in_memory": 600_000, "24h": 86_400_000},
+        ("prompt_cache_options", "ttl"): {"30m": 1_800_000, "12h": 43_200_000},
+    },
     words=Words(
         remedies={
             "reasoning_effort": "models from gpt-5.4 on take tools together with reasoning on Responses only: pass "
@@ -175,7 +181,7 @@ class OpenAIProvider(ServiceProvider):
                 request.memo.head = b""
                 yield Notice("summary_refused", "the service shows reasoning summaries to verified organisations only")
             except ReasoningRefused:
-                if shown or forgotten or not _forget_reasoning(request):
+                if shown or forgotten or not _forget_reasoning(self._asked(request)):
                     raise
                 forgotten = True
                 yield Notice("artefact_dropped", "earlier reasoning is not sent: the service cannot read it any more")
@@ -208,15 +214,16 @@ def _profile(api: Api, model: str, base_url: str | None) -> Profile:
     return OPENAI_CHAT if old or not own else OPENAI_RESPONSES
 
 
-def _forget_reasoning(request: ModelRequest) -> bool:
+def _forget_reasoning(asked: Asked) -> bool:
     """Encode the history again without reasoning and item ids; False if there was none in it."""
+    from deepstrike.providers.dialects.places import are_marked
     from deepstrike.providers.dialects.responses.encode import append_turns
 
-    memo = request.memo
+    memo = asked.request.memo
     before = bytes(memo.body)
     memo.body.clear()
     memo.turns = 0
-    append_turns(memo, request.turns, None)
+    append_turns(memo, asked.request.turns, None, marked=are_marked(asked))
     memo.notices.clear()
     return bytes(memo.body) != before
 

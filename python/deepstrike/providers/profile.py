@@ -25,7 +25,9 @@ class Profile:
     for key and address. `dialect` is the codec of its wire, with the vendor's settings. `fields` are the extensions it
     takes, `models` the rows of the model table by id. The key is sent as `key_header: key_form`, and must be there at
     the service's own address if `key_needed`. `headers` go with every request. `words` are the errors that only this
-    service has. `timeouts` are the limits where the user sets none.
+    service has. `timeouts` are the limits where the user sets none. `hosts` are further hosts of the vendor itself, and
+    so is every name below one. With `keyed` a request without a `prompt_cache_key` gets the session's. `lifetimes` says
+    which extensions change how long the cache keeps a prompt: their place, and milliseconds by value.
     """
 
     name: str
@@ -41,3 +43,6 @@ class Profile:
     headers: Mapping[str, str] = field(default_factory=dict)
     words: Words = field(default_factory=Words)
     timeouts: Timeouts | None = None
+    hosts: tuple[str, ...] = ()
+    keyed: bool = False
+    lifetimes: Mapping[tuple[str, ...], Mapping[str, int]] = field(default_factory=dict)

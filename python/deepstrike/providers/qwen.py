@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.errors import RateLimited
 from deepstrike.providers.dialects.chat.dialect import ChatDialect, Replay
-from deepstrike.providers.extensions import COMPATIBLE_FIELDS, FLAG, NUMBER, WHOLE
+from deepstrike.providers.extensions import COMPATIBLE_FIELDS, FLAG, NUMBER, WHOLE, Field
 from deepstrike.providers.faults import Words
 from deepstrike.providers.profile import Profile
 from deepstrike.providers.service import ServiceProvider
@@ -28,6 +28,7 @@ QWEN = Profile(
         files=False,
         forced_calls=False,
         structured=False,
+        breakpoint=b',"cache_control":{"type":"ephemeral"}',
         # Reasoning that goes back is ignored unless the model was told to keep it.
         replay=Replay("reasoning_content", "all", asked_by="preserve_thinking"),
     ),
@@ -39,9 +40,11 @@ QWEN = Profile(
         "enable_search": FLAG,
         "top_k": WHOLE,
         "repetition_penalty": NUMBER,
+        "cache_ttl": Field((str,), "'5m' or 'off'", sent=False, words=frozenset({"5m", "off"})),
     },
     models=ROWS,
     words=Words(codes={"limit_requests": RateLimited}),
+    hosts=("dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com"),
 )
 
 
@@ -51,7 +54,8 @@ class QwenProvider(ServiceProvider):
     `api_key` defaults to `DASHSCOPE_API_KEY`, `base_url` to `DASHSCOPE_BASE_URL`, else to the mainland address; keys
     are regional, so one of another region needs its `base_url`
     (`https://dashscope-intl.aliyuncs.com/compatible-mode/v1`). Whether a model of the table thinks is always said
-    (`enable_thinking`). The other keywords are those of `ServiceOptions`.
+    (`enable_thinking`). Prompts are cached at up to four places; with `extensions["cache_ttl"]` "off" it is left to the
+    service's implicit cache. The other keywords are those of `ServiceOptions`.
     """
 
     def __init__(

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from deepstrike.providers.transport.call import Question
     from deepstrike.providers.transport.endpoint import Endpoint
 
+_KEY = "prompt_cache_key"
+
 
 class CallOptions(TypedDict, total=False):
     """Keywords of every provider that speaks HTTP; None, or leaving one out, means the usual.
@@ -74,7 +76,7 @@ class ServiceProvider(Provider):
         self.dialect = profile.name
         self._profile = profile
         self._base_url = access.address(base_url, profile)
-        self._own_address = access.host(self._base_url) == access.host(profile.base_url)
+        self._own_address = access.is_at(self._base_url, access.host(profile.base_url), profile.hosts)
         # A compatible server elsewhere may know no such field. A service without keys is always elsewhere.
         self.structured = profile.dialect.structured and (self._own_address or not profile.key_needed)
         key = access.key(api_key, profile, needed=profile.key_needed and self._own_address)
@@ -99,6 +101,15 @@ class ServiceProvider(Provider):
     def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
         """See `Provider.admit`."""
         return known.admit(extensions, self._profile.fields, self.info)
+
+    def cache_ms(self, extensions: Mapping[str, object]) -> int:
+        """See `Provider.cache_ms`."""
+        given = {**self.info.defaults, **extensions}
+        for place, lifetimes in self._profile.lifetimes.items():
+            value = known.at(given, place)
+            if isinstance(value, str) and value in lifetimes:
+                return lifetimes[value]
+        return self.info.cache_ms
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Ask the model. Raises a `ProviderError`; a `RetryEvent` says that a try failed before anything was shown."""
@@ -130,13 +141,19 @@ class ServiceProvider(Provider):
 
         fields: dict[str, object] = {}
         if not request.memo.head:  # the fields stand in the head, which is written once
-            given = {**self.info.defaults, **self.admit(request.extensions)}
+            given = {**self._keys(request), **self.info.defaults, **self.admit(request.extensions)}
             fields = known.wire_fields(given, self._profile.fields)
         limit = request.max_output
         if limit is None:
             wanted = request.extensions.get("max_output_tokens")
             limit = wanted if isinstance(wanted, int) else None
         return Asked(request, self.info, self._profile.name, fields, limit, self._faults, self._own_address)
+
+    def _keys(self, request: ModelRequest) -> Mapping[str, object]:
+        """The key by which the service finds the session's prompts, where it takes one; a compatible server may not."""
+        if not (self._profile.keyed and self._own_address and request.cache_key) or _KEY in self.info.refuses:
+            return {}
+        return {_KEY: request.cache_key}
 
 
 def _endpoint(

@@ -21,6 +21,7 @@ from deepstrike.wire.event import (
     Settled,
     SignalledEvent,
     Started,
+    Summarized,
     Suspended,
 )
 from deepstrike.wire.input import (
@@ -35,6 +36,7 @@ from deepstrike.wire.input import (
     Resume,
     SetPolicy,
     Start,
+    Summary,
     Suspend,
 )
 from deepstrike.wire.message import CallPart, RecordedCall
@@ -89,6 +91,8 @@ def _from_beside(event: AnyEvent | None) -> tuple[Input, ...]:
             return (SetPolicy(event.policy),)
         case Ended():
             return (_stop(event),)
+        case Summarized():
+            return (Summary(event.effect, event.text, event.usage, event.price, event.fault),)
         case Judged() | Begun():
             return (Clock(),)
         case _:

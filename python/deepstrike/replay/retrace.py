@@ -12,7 +12,7 @@ from deepstrike.errors import CorruptLog, SessionError
 from deepstrike.kernel import FORMAT, RENDERER, Corrupt, Kernel, Rejected
 from deepstrike.records import decode_record
 from deepstrike.replay.inputs import inputs_at
-from deepstrike.wire.event import Begun, CallRef, Replied, Resumed, Settled, SignalledEvent, Started
+from deepstrike.wire.event import Begun, CallRef, Replied, Resumed, Settled, SignalledEvent, Started, Summarized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deepstrike.wire.record import Record
 
 
-_Weighed = Settled | SignalledEvent
+_Weighed = Settled | SignalledEvent | Summarized
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,9 @@ def _is_strict(text: str) -> bool:
 class SchemaArguments:
     """Arguments of a tool with explicit `parameters`: judged by `validate(schema, document) -> complaints`.
 
-    Values reach the function as JSON decodes them. Strings are converted only where the schema refuses them and asks
-    for another type (`"3"` for an integer, `"[1]"` for an array).
+    Values reach the function as JSON decodes them, but for `1.0` and the like where the schema says integer, which
+    become integers. Strings are converted only where the schema refuses them and asks for another type (`"3"` for an
+    integer, `"[1]"` for an array).
     """
 
     schema: str
@@ -109,6 +110,7 @@ class SchemaArguments:
             if complaints:
                 read = self._coerced(read.document)
                 complaints = self.validate(self.schema, read.text)
+            read = self._with_integers(read)
         except InvalidArguments as refused:
             return Err(INVALID, str(refused))
         except Exception as error:
@@ -119,6 +121,18 @@ class SchemaArguments:
 
     def values(self, text: str) -> dict[str, object]:
         return dict(read_arguments(text).document)
+
+    def _with_integers(self, read: Read) -> Read:
+        """To JSON schema `1.0` is an integer, to Python it is none."""
+        whole = {
+            name: int(value)
+            for name, value in read.document.items()
+            if isinstance(value, float) and value.is_integer() and self.wanted.get(name) == "integer"
+        }
+        if not whole:
+            return read
+        changed = {**read.document, **whole}
+        return Read(changed, write_document(changed))
 
     def _coerced(self, document: Document) -> Read:
         changed = {name: _as_type(value, self.wanted.get(name, "")) for name, value in document.items()}

@@ -49,7 +49,20 @@ class AskUser(Wire, frozen=True, tag="ask_user"):
     payload: str
 
 
-Effect = CallModel | RunTool | AskUser
+class Summarize(Wire, frozen=True, tag="summarize", rename={"from_": "from"}):
+    """Have a summary written of the records `from_` to `to`, which left the prompt, before the model is asked.
+
+    It may have `room` tokens and takes the place of the summary of what left `before`.
+    """
+
+    id: int
+    from_: int
+    to: int
+    room: int
+    before: str = ""
+
+
+Effect = CallModel | RunTool | AskUser | Summarize
 
 
 class Outcome(Wire, frozen=True):

@@ -199,6 +199,22 @@ class Compressed(Event, frozen=True, tag="compressed"):
     head: int | None = None
 
 
+class Summarized(Event, frozen=True, tag="summarized"):
+    """A model has written a summary of the turns that left, or was to: `turns[0]` begins anew with it.
+
+    Without a text there is none, for the reason in `fault`. `tokens` are those of `turns[0]` with it, `usage` and
+    `cost` (micro-dollars) what it took, `price` that of the model that wrote it, where it is known.
+    """
+
+    effect: int
+    text: str = ""
+    tokens: int = 0
+    usage: Usage = Usage(0, 0)
+    price: Price | None = None
+    cost: int | None = None
+    fault: Fault | None = None
+
+
 class PolicyChanged(Event, frozen=True, tag="policy_changed"):
     """Another policy from here on."""
 
@@ -234,4 +250,5 @@ AnyEvent = (
     | PolicyChanged
     | Failed
     | Ended
+    | Summarized
 )

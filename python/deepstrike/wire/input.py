@@ -103,6 +103,19 @@ class Answer(Wire, frozen=True, tag="answer"):
     answer: AnswerBody
 
 
+class Summary(Wire, frozen=True, tag="summary"):
+    """The summary that the Summarize `effect` asks for; without a text there is none, for the reason in `fault`.
+
+    `price` is that of the model that wrote it, None where it is not known.
+    """
+
+    effect: int
+    text: str = ""
+    usage: Usage = Usage(0, 0)
+    price: Price | None = None
+    fault: Fault | None = None
+
+
 class Notify(Wire, frozen=True, tag="signal"):
     """A signal arrived, and `more` with it.
 
@@ -130,4 +143,4 @@ class Clock(Wire, frozen=True, tag="clock"):
     """Time has passed; the kernel looks at its deadline."""
 
 
-Input = Start | Resume | Reply | Failure | Result | Suspend | Answer | Notify | SetPolicy | Interrupt | Clock
+Input = Start | Resume | Reply | Failure | Result | Suspend | Answer | Notify | SetPolicy | Interrupt | Clock | Summary

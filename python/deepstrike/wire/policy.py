@@ -123,7 +123,10 @@ class Sources(Wire, frozen=True):
 
 
 class Config(Wire, frozen=True):
-    """All that the prompt and the decisions are made of, apart from the goal."""
+    """All that the prompt and the decisions are made of, apart from the goal.
+
+    With `summaries` a model writes a summary of the turns that leave the prompt.
+    """
 
     session: str
     system: str
@@ -136,3 +139,4 @@ class Config(Wire, frozen=True):
     attended: Attended = Attended()
     agents: Agents = Agents()
     sources: Sources = Sources()
+    summaries: bool = False

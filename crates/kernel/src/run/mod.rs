@@ -15,3 +15,4 @@ pub(crate) mod press;
 pub mod resolve;
 pub mod state;
 pub(crate) mod stuck;
+pub(crate) mod summing;

@@ -6,12 +6,14 @@ use alloc::vec::Vec;
 use super::calls::{OpenCall, Step};
 use super::limits::{Allowance, allowance};
 use super::state::{Run, State};
+use super::summing::{asked, summarize};
 use crate::wire::effect::{AskUser, CallModel, Effect, Question, RunTool};
 
 /// All effects that are owed, in the order of their ids.
 pub(crate) fn pending(state: &State) -> Vec<Effect> {
     let Some(run) = state.run.as_ref().filter(|run| run.ended.is_none()) else { return Vec::new() };
     let mut effects: Vec<Effect> = Vec::new();
+    effects.extend(summarize(state, run).map(Effect::Summarize));
     effects.extend(call_model(state, run).map(Effect::CallModel));
     effects.extend(run.open_calls().filter_map(run_tool).map(Effect::RunTool));
     effects.extend(run.open_calls().filter_map(ask_user).map(Effect::AskUser));
@@ -25,7 +27,8 @@ fn call_model(state: &State, run: &Run) -> Option<CallModel> {
         Allowance::Full | Allowance::Spent(_) => None,
     };
     let prompt = &state.prompt;
-    run.owed.map(|id| CallModel { id, epoch: prompt.epoch(), len: prompt.len(), digest: prompt.digest(), max_output })
+    let id = asked(state, run)?;
+    Some(CallModel { id, epoch: prompt.epoch(), len: prompt.len(), digest: prompt.digest(), max_output })
 }
 
 /// The effect stays the same from its Begun on, also while its tool waits in this process and after the answer.

@@ -42,7 +42,7 @@ pub fn cell(phase: Phase, input: &Input) -> Cell {
         //                     idle         thinking acting waiting ended
         Input::Start(_) => [Take, Take, Take, Take, Take],
         Input::Resume(_) => [NOT_STARTED, Take, Take, Take, Take],
-        Input::Reply(_) | Input::Failure(_) => [NOT_STARTED, Take, Stale, Stale, Stale],
+        Input::Reply(_) | Input::Failure(_) | Input::Summary(_) => [NOT_STARTED, Take, Stale, Stale, Stale],
         Input::Result(_) | Input::Suspend(_) => [NOT_STARTED, Stale, Take, Stale, Stale],
         Input::Answer(_) => [NOT_STARTED, Stale, Take, Take, Stale],
         Input::Notify(_) | Input::SetPolicy(_) => [NOT_STARTED, Take, Take, Take, NOT_ACTIVE],

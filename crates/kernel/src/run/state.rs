@@ -44,6 +44,17 @@ pub struct State {
     pub(crate) delivered: BTreeSet<Box<str>>,
     /// Signals that wait to be read, but are too many to be told.
     pub(crate) unshown: Unshown,
+    /// What left the prompt and is in no summary yet.
+    pub(crate) unsummed: Option<Unsummed>,
+}
+
+/// Records that left the prompt. `unasked` while the model was not asked with what is left of it: then another `turns[0]`
+/// costs nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unsummed {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) unasked: bool,
 }
 
 /// The current goal and how far it is.

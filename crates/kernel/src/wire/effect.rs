@@ -45,6 +45,22 @@ pub struct RunTool {
     pub grant: Option<Grant>,
 }
 
+/// Have a summary written of the turns that left the prompt, before the model is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summarize {
+    /// The effect's id.
+    pub id: u64,
+    /// Seq of the first record that left.
+    pub from: u64,
+    /// Seq of the last record that left.
+    pub to: u64,
+    /// Tokens that the summary may have.
+    pub room: u64,
+    /// The summary of what left before, which this one takes the place of.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub before: String,
+}
+
 words! {
     /// What kind of question.
     Question {
@@ -76,7 +92,10 @@ pub struct AskUser {
 
 tagged! {
     /// What the kernel asks of the host.
-    Effect { CallModel(CallModel) = "call_model", RunTool(RunTool) = "run_tool", AskUser(AskUser) = "ask_user" }
+    Effect {
+        CallModel(CallModel) = "call_model", RunTool(RunTool) = "run_tool", AskUser(AskUser) = "ask_user",
+        Summarize(Summarize) = "summarize",
+    }
 }
 
 tagged! {
@@ -92,6 +111,7 @@ impl Effect {
             Self::CallModel(effect) => effect.id,
             Self::RunTool(effect) => effect.id,
             Self::AskUser(effect) => effect.id,
+            Self::Summarize(effect) => effect.id,
         }
     }
 }

@@ -277,6 +277,31 @@ pub struct Compressed {
     pub head: Option<u64>,
 }
 
+/// A model has written a summary of the turns that left, or was to: `turns[0]` begins anew with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summarized {
+    /// What it answers.
+    pub effect: u64,
+    /// The summary; empty where there is none.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub text: String,
+    /// Tokens of `turns[0]` with it; 0 where there is none.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub tokens: u64,
+    /// What it took.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub usage: Usage,
+    /// Price of the model that wrote it, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// Micro-dollars, where the price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+}
+
 /// Another policy from here on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyChanged {
@@ -331,5 +356,6 @@ tagged! {
         Suspended(Suspended) = "suspended", Answered(Answered) = "answered", Signalled(Signalled) = "signalled",
         StateChanged(StateChanged) = "state_changed", Compressed(Compressed) = "compressed",
         PolicyChanged(PolicyChanged) = "policy_changed", Failed(Failed) = "failed", Ended(Ended) = "ended",
+        Summarized(Summarized) = "summarized",
     }
 }

@@ -171,6 +171,25 @@ pub struct Answer {
     pub answer: AnswerBody,
 }
 
+/// The summary that the Summarize `effect` asks for; without a text there is none, for the reason in `fault`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Which effect.
+    pub effect: u64,
+    /// The summary.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub text: String,
+    /// What it took.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub usage: Usage,
+    /// Price of the model that wrote it, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+}
+
 /// A signal arrived, or several at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notify {
@@ -208,5 +227,6 @@ tagged! {
         Start(Start) = "start", Resume(Resume) = "resume", Reply(Reply) = "reply", Failure(Failure) = "failure",
         Result(Result) = "result", Suspend(Suspend) = "suspend", Answer(Answer) = "answer", Notify(Notify) = "signal",
         SetPolicy(SetPolicy) = "set_policy", Interrupt(Interrupt) = "interrupt", Clock(Clock) = "clock",
+        Summary(Summary) = "summary",
     }
 }

@@ -250,4 +250,7 @@ pub struct Config {
     /// What there is beside the tools.
     #[serde(default, skip_serializing_if = "plain")]
     pub sources: Sources,
+    /// Whether a model writes a summary of the turns that leave the prompt.
+    #[serde(default, skip_serializing_if = "plain")]
+    pub summaries: bool,
 }

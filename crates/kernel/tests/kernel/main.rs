@@ -29,6 +29,7 @@ mod signals;
 mod skills;
 mod stops;
 mod stuck;
+mod summaries;
 mod table;
 mod tools;
 mod walk;

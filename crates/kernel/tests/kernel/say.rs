@@ -4,7 +4,7 @@ use deepstrike_kernel::wire::agents::Agents;
 use deepstrike_kernel::wire::event::{Event, Status};
 use deepstrike_kernel::wire::input::{
     Answer, AnswerBody, Approve, Clock, Deny, Failure, Fault, Finish, Input, Interrupt, Notify, Reply,
-    Result as ToolEnd, Resume, SetPolicy, Start, Suspend, Value,
+    Result as ToolEnd, Resume, SetPolicy, Start, Summary, Suspend, Value,
 };
 use deepstrike_kernel::wire::message::{
     CallPart, Class, Err, Ok, Part, ReplyPart, Text, ToolResult, ToolSpec, Usage, Validated,
@@ -30,6 +30,7 @@ pub fn config() -> Config {
         attended: Attended::default(),
         agents: Agents::default(),
         sources: Default::default(),
+        summaries: false,
     }
 }
 
@@ -249,6 +250,10 @@ pub fn set_policy() -> Input {
 
 pub fn interrupt() -> Input {
     Input::Interrupt(Interrupt { reason: "enough".into() })
+}
+
+pub fn summary(effect: u64, text: &str) -> Input {
+    Input::Summary(Summary { effect, text: text.into(), usage: Usage::default(), price: None, fault: None })
 }
 
 pub fn clock() -> Input {

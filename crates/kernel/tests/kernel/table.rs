@@ -39,6 +39,7 @@ fn inputs(effect: u64) -> Vec<Input> {
         set_policy(),
         interrupt(),
         clock(),
+        summary(effect, "said"),
     ]
 }
 
@@ -77,6 +78,8 @@ fn every_input_in_every_phase_does_what_the_table_says() {
         ["", "ended", "settled+ended", "settled+ended", ""],
         // clock, before the deadline
         ["", "", "", "", ""],
+        // summary: none is owed
+        ["refused", "stale", "stale", "stale", "stale"],
     ];
     for (row, expected) in expected.iter().enumerate() {
         for (column, expected) in expected.iter().enumerate() {

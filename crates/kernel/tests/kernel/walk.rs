@@ -65,6 +65,7 @@ impl Dice {
         config.attended = Attended { approvals: false, suspensions: true };
         config.model.price = self.one_in(2).then(dollar);
         config.placement = self.placement;
+        config.summaries = self.one_in(3);
         if self.one_in(8) {
             config.tools.truncate(2);
         }
@@ -168,6 +169,8 @@ impl Dice {
             Effect::RunTool(run) if self.one_in(20) => suspends(run.id),
             Effect::RunTool(run) => self.result(run.id),
             Effect::AskUser(ask) => value(ask.id, "1"),
+            Effect::Summarize(asked) if self.one_in(3) => summary(asked.id, ""),
+            Effect::Summarize(asked) => summary(asked.id, &self.text(asked.room)),
         }
     }
 }

@@ -6,15 +6,21 @@ switched off at the vendor on 2026-07-24 but still served elsewhere, takes no to
 Temperature, top_p and the penalties have no effect while a model thinks.
 Prices: the vendor's page as read on 2026-10-27, those of the peak hours (01:00-04:00 and 06:00-10:00 UTC on working
 days); at other times half of it is charged, which a row cannot say.
+
+Prompts are cached on disk and forgotten some hours to days after their last use (api-docs.deepseek.com, context
+caching): two hours are taken for certain.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from deepstrike.providers.base import ModelInfo
 from deepstrike.providers.dialects.chat.dialect import FORGETS_REASONING, NO_IMAGES, NO_TOOLS
 from deepstrike.providers.extensions import THINKS_UNSAMPLED
 from deepstrike.wire.policy import Price
 
+_CACHE_MS = 2 * 3_600_000
 _WINDOW = 1_048_565
 _OUTPUT = 384_000
 _FLASH = Price(300_000, 1_200_000, 6_000, 300_000)
@@ -41,4 +47,4 @@ _ROWS = (
     _first("deepseek-reasoner"),
     _first("deepseek-r1"),
 )
-ROWS: dict[str, ModelInfo] = {info.id: info for info in _ROWS}
+ROWS: dict[str, ModelInfo] = {info.id: replace(info, cache_ms=_CACHE_MS) for info in _ROWS}

@@ -11,14 +11,19 @@ window than the 400,000 tokens given here, at that surcharge: whoever wants it r
 Traits: `chat` marks the models that take tools together with reasoning (or do not reason) on chat completions; from
 gpt-5.4 on they are refused there. `always_reasons` marks those that refuse the effort `none`, `cache_breakpoints` those
 that cache by marked places (the vendor's guide to prompt caching: gpt-5.6 and later).
+
+How long a prompt stays cached, by the same guide: 30 minutes from gpt-5.6 on, 24 hours for gpt-5.5, which has no
+shorter retention, and 10 minutes without use in memory before. Some of those are kept for 24 hours too unless the
+organisation keeps no data, which a row cannot know: `prompt_cache_retention="24h"` says so.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from deepstrike.providers.base import ModelInfo
-from deepstrike.providers.dialects.responses.dialect import BREAKPOINTS
+from deepstrike.providers.dialects.places import BREAKPOINTS
 from deepstrike.wire.policy import Price
 
 CHAT: Final = "chat"
@@ -91,4 +96,12 @@ _ROWS = (
     _o("o3-mini", _usd(1.1, 4.4, 0.55)),
     _o("o1", _usd(15, 60, 7.5)),
 )
-ROWS: Final = {info.id: info for info in _ROWS}
+
+
+def _cache_ms(info: ModelInfo) -> int:
+    if BREAKPOINTS in info.traits:
+        return 1_800_000
+    return 86_400_000 if info.id == "gpt-5.5" else 600_000
+
+
+ROWS: Final = {info.id: replace(info, cache_ms=_cache_ms(info)) for info in _ROWS}

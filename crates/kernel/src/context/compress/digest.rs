@@ -15,6 +15,9 @@ use crate::wire::task::{Digest, Line, LineKind, Value};
 const SECTIONS: &[(LineKind, &str)] =
     &[(LineKind::Decision, "You said:"), (LineKind::Result, "Last results:"), (LineKind::Failed, "Failed:")];
 
+/// What stands above a model's summary. Its lines are quoted: none of them passes for a section of ours.
+const SUMMARY: &str = "Summary, written by a model, not word for word:";
+
 /// The digest as the model reads it; empty before the first compression.
 #[must_use]
 pub fn text(digest: &Digest) -> String {
@@ -22,10 +25,7 @@ pub fn text(digest: &Digest) -> String {
         return String::new();
     }
     let mut text = headline(digest);
-    if !digest.summary.is_empty() {
-        text.push_str("\nSummary:\n");
-        text.push_str(&digest.summary);
-    }
+    section(&mut text, SUMMARY, "\n> ", digest.summary.lines());
     if digest.unsaid > 0 {
         text.push_str(&unsaid(digest));
     }
@@ -42,6 +42,13 @@ pub fn text(digest: &Digest) -> String {
 
 fn is_said(line: &Line) -> bool {
     matches!(line.kind, LineKind::Constraint | LineKind::Said)
+}
+
+/// Tokens of the summary; none where there is none.
+pub(super) fn summary_tokens(digest: &Digest, scale: &Scale<'_>) -> u64 {
+    let mut text = String::new();
+    section(&mut text, SUMMARY, "\n> ", digest.summary.lines());
+    if text.is_empty() { 0 } else { scale.text(&text) }
 }
 
 /// What there was no room for, not even in part.
@@ -109,10 +116,9 @@ impl Room {
 }
 
 /// What a digest holds of all that was gathered: the user's words first, then values, then what else was said and done,
-/// the newest first.
+/// the newest first. A summary has a room of its own.
 pub(super) fn filled(digest: &Digest, gathered: &Parts, room: Room, labels: &[&str], scale: &Scale<'_>) -> Digest {
-    let words = scale.text(&headline(digest)).saturating_add(scale.text(&digest.summary));
-    let all = room.said.saturating_add(room.others).saturating_sub(words);
+    let all = room.said.saturating_add(room.others).saturating_sub(scale.text(&headline(digest)));
     let (said, spent, unsaid) = said::fitted(&gathered.said, room.said.min(all), scale);
     let left = all.saturating_sub(spent).min(DIGEST_MOST);
     let (ledger, spent) = newest_values(&gathered.ledger, part(left, OF_LEDGER), labels, scale);

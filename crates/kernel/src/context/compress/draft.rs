@@ -32,6 +32,8 @@ pub struct Draft<'a> {
     pub(super) labels: &'a [&'a str],
     pub(super) scale: Scale<'a>,
     digest: Digest,
+    /// Tokens of the summary in it.
+    summary: u64,
     task: &'a Task,
     goal: Goal,
     head: u64,
@@ -76,6 +78,7 @@ impl<'a> Draft<'a> {
             pieces,
             gathered: Gathered::of(&task.digest),
             digest: task.digest.clone(),
+            summary: digest::summary_tokens(&task.digest, &scale),
             labels,
             scale,
             task,
@@ -217,6 +220,9 @@ impl<'a> Draft<'a> {
         }
         self.digest.passes = self.digest.passes.saturating_add(1);
         let gathered = core::mem::replace(&mut self.gathered, Gathered::of(&Digest::default())).into_parts();
+        if self.fixed().saturating_add(self.weight) >= self.goal.target {
+            self.drop_summary();
+        }
         let room = self.last_room(said::weight(&gathered.said, &self.scale));
         let (digest, first) = self.filled(&gathered, room);
         let pieces = [first].into_iter().chain(self.pieces);
@@ -243,7 +249,7 @@ impl<'a> Draft<'a> {
 
     /// The digest in its room, and `turns[0]` as the new epoch begins with it. Its parts were weighed one by one; where
     /// together they are too much for the request to fit, they get less room.
-    fn filled(&self, gathered: &Parts, mut room: Room) -> (Digest, Piece) {
+    fn filled(&mut self, gathered: &Parts, mut room: Room) -> (Digest, Piece) {
         let mut filled = self.fill(gathered, room);
         for _ in 0..TRIES {
             let own = self.head.saturating_add(self.weight).saturating_add(filled.1.source.tokens);
@@ -251,7 +257,11 @@ impl<'a> Draft<'a> {
             if excess == 0 {
                 break;
             }
-            room = room.less(excess);
+            if self.summary > 0 {
+                self.drop_summary();
+            } else {
+                room = room.less(excess);
+            }
             filled = self.fill(gathered, room);
         }
         filled
@@ -266,11 +276,18 @@ impl<'a> Draft<'a> {
         (task.digest, Piece { block: Block::User(UserBlock { parts: parts.into() }), source })
     }
 
-    /// Tokens that no strategy changes: the head, the goal at the beginning, the task state.
+    /// What is kept word for word goes before a model's words.
+    fn drop_summary(&mut self) {
+        self.digest.summary.clear();
+        self.summary = 0;
+    }
+
+    /// Tokens that no strategy changes: the head, the goal at the beginning, the task state, a summary.
     fn fixed(&self) -> u64 {
         let (whole, below) = self.goal_tokens;
         let opening = if self.goal_at.is_some() { below } else { whole };
-        self.head.saturating_add(opening).saturating_add(self.task.state_tokens(self.digest.to))
+        let parts = [self.head, opening, self.summary, self.task.state_tokens(self.digest.to)];
+        parts.into_iter().fold(0, u64::saturating_add)
     }
 
     /// Tokens of the digest as it is gathered; none before anything left.
@@ -317,7 +334,7 @@ impl<'a> Draft<'a> {
 }
 
 /// How often the digest gets less room.
-const TRIES: usize = 3;
+const TRIES: usize = 4;
 
 fn part(whole: u64, hundredths: u64) -> u64 {
     whole.saturating_mul(hundredths).checked_div(100).unwrap_or(0)

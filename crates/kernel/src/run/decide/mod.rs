@@ -6,6 +6,7 @@ mod reply;
 mod signal;
 mod start;
 mod stop;
+mod summary;
 
 use alloc::vec::Vec;
 
@@ -36,6 +37,7 @@ fn effect(input: &Input) -> u64 {
         Input::Result(input) => input.effect,
         Input::Suspend(input) => input.effect,
         Input::Answer(input) => input.effect,
+        Input::Summary(input) => input.effect,
         _ => 0,
     }
 }
@@ -49,6 +51,7 @@ fn take(state: &State, input: Input, desk: &Desk<'_>) -> Result<Vec<Event>, Reje
         Input::Result(input) => answer::result(state, input, desk),
         Input::Suspend(input) => answer::suspend(state, input),
         Input::Answer(input) => answer::answer(state, input),
+        Input::Summary(input) => summary::summary(state, input, desk),
         Input::Notify(input) => Ok(signal::notify(state, input, desk)),
         Input::SetPolicy(input) => Ok(signal::set_policy(input)),
         Input::Interrupt(input) => Ok(stop::interrupt(state, &input.reason, desk)),

@@ -10,13 +10,16 @@ use crate::Rejected;
 use crate::run::follow::Desk;
 use crate::run::limits::cost;
 use crate::run::state::State;
+use crate::run::summing::asked;
 use crate::wire::event::{Event, Failed, Replied};
 use crate::wire::input::Reply;
 use crate::wire::message::{CallPart, RecordedCall, RecordedPart, ReplyPart, Usage};
 
 pub(super) fn reply(state: &State, input: Reply, desk: &Desk<'_>) -> Result<Vec<Event>, Rejected> {
     let stale = Rejected::Stale { input: "reply", effect: input.effect };
-    let Some(run) = state.run.as_ref().filter(|run| run.owed == Some(input.effect)) else { return Err(stale) };
+    let Some(run) = state.run.as_ref().filter(|run| asked(state, run) == Some(input.effect)) else {
+        return Err(stale);
+    };
     let Reply { effect, parts, finish, dialect, model, usage, complete, output, fault, notices, price } = input;
     if complete && fault.is_some() {
         return Err(Rejected::Invalid("a complete reply has no fault".into()));

@@ -9,6 +9,7 @@ use crate::run::closing::Why;
 use crate::run::follow::Desk;
 use crate::run::limits::TOO_LONG;
 use crate::run::state::{Overflow, State};
+use crate::run::summing::asked;
 use crate::wire::event::{Ended, Event, Failed, Status};
 use crate::wire::input::{Failure, Fault};
 
@@ -25,7 +26,7 @@ pub(super) fn aborted(reason: &str) -> Event {
 
 pub(super) fn failure(state: &State, input: Failure) -> Result<Vec<Event>, Rejected> {
     let Failure { effect, fault } = input;
-    let Some(run) = state.run.as_ref().filter(|run| run.owed == Some(effect)) else {
+    let Some(run) = state.run.as_ref().filter(|run| asked(state, run) == Some(effect)) else {
         return Err(Rejected::Stale { input: "failure", effect });
     };
     if fault.code == TOO_LONG && run.overflow == Overflow::None {

@@ -4,6 +4,7 @@ mod calls;
 mod goal;
 mod notes;
 mod reply;
+mod summary;
 
 use super::state::{Run, State};
 use crate::wire::event::{Event, Resumed, Started};
@@ -26,6 +27,7 @@ pub(crate) fn evolve(state: &mut State, record: &Record) -> Result<(), Corrupt> 
     same_prompt(state, *seq, event)?;
     pass_time(state, event, *at);
     apply(state, *seq, event).map_err(|why| Corrupt::order(*seq, event, why))?;
+    summary::pass_by(state, event);
     if matches!(event, Event::Replied(_)) {
         state.asked = Some(*at);
     }
@@ -81,7 +83,8 @@ fn apply(state: &mut State, seq: u64, event: &Event) -> Result<(), Misfit> {
         Event::Answered(event) => calls::answered(state, event),
         Event::Signalled(event) => notes::signalled(state, seq, event),
         Event::StateChanged(event) => notes::state_changed(state, seq, event),
-        Event::Compressed(event) => notes::compressed(state, seq, event),
+        Event::Compressed(event) => summary::compressed(state, seq, event),
+        Event::Summarized(event) => summary::summarized(state, seq, event),
         Event::PolicyChanged(event) => goal::policy_changed(state, &event.policy),
         Event::Failed(event) => reply::failed(state, event.effect, &event.fault),
         Event::Ended(event) => goal::ended(state, event),

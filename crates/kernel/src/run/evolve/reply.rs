@@ -13,7 +13,7 @@ use crate::run::resolve::{Next, calls, next, speaks};
 use crate::run::state::{LastReply, Overflow, Run, State, Tally};
 use crate::wire::event::{CallRef, Ended, Replied, Status};
 use crate::wire::input::Fault;
-use crate::wire::message::{RecordedCall, RecordedPart};
+use crate::wire::message::{RecordedCall, RecordedPart, Usage};
 use crate::wire::policy::Config;
 use crate::wire::task::{Role, Source};
 
@@ -57,9 +57,7 @@ fn must_heed(state: &State) -> bool {
 /// Adds a call of the model to the tally.
 fn count(tally: &mut Tally, event: &Replied, then: &Next) {
     tally.turns = tally.turns.saturating_add(1);
-    tally.usage.add(&event.usage);
-    tally.cost = tally.cost.saturating_add(event.cost.unwrap_or(0));
-    tally.unpriced |= event.cost.is_none();
+    spend(tally, &event.usage, event.cost);
     tally.text.clear();
     for part in &event.parts {
         if let RecordedPart::Text(text) = part {
@@ -71,6 +69,13 @@ fn count(tally: &mut Tally, event: &Replied, then: &Next) {
         Next::Again(None) if event.complete => tally.blanks = tally.blanks.saturating_add(1),
         _ => tally.blanks = 0,
     }
+}
+
+/// Adds what a call used and cost.
+pub(super) fn spend(tally: &mut Tally, usage: &Usage, cost: Option<u64>) {
+    tally.usage.add(usage);
+    tally.cost = tally.cost.saturating_add(cost.unwrap_or(0));
+    tally.unpriced |= cost.is_none();
 }
 
 /// Puts what the model said into the prompt, if it said anything.

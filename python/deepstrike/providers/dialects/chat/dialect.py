@@ -70,7 +70,9 @@ class ChatDialect:
     of a message with calls only is an empty text, not null. `images` and `files` say what user messages may hold. With
     `forced_calls` off a model that thinks may not be made to call a tool (`tool_choice`). `structured` says that the
     service takes the schema of the answer; to one that does not, none is sent. With `split_think` the service may write
-    reasoning in `<think>` tags at the start of the text. `ids` is the form of tool call ids, None for any.
+    reasoning in `<think>` tags at the start of the text. `breakpoint` is what a part of a message gets to be a cache
+    breakpoint, a comma and a JSON field, for models that cache by marked places (`places`). `ids` is the form of tool
+    call ids, None for any.
     """
 
     limit_field: str = "max_tokens"
@@ -85,6 +87,7 @@ class ChatDialect:
     structured: bool = True
     replay: Replay = NEVER
     split_think: bool = False
+    breakpoint: bytes = b""
     ids: IdForm | None = None
     content_type: str = "text/event-stream"
 

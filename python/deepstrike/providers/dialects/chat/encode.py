@@ -6,16 +6,17 @@ messages of one request are a byte-exact beginning of the next one's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deepstrike.providers.dialects.chat.dialect import NO_IMAGES
 from deepstrike.providers.dialects.chat.ids import wire_id
-from deepstrike.providers.dialects.chat.parts import Carries, readable, result_text, user_message
+from deepstrike.providers.dialects.chat.parts import Carries, readable, result_text, text_part, user_message
 from deepstrike.providers.dialects.chat.reasoning import Reasoning
 from deepstrike.providers.dialects.chat.schema import response_format
 from deepstrike.providers.dialects.chat.tools import tools_part, without_refused
 from deepstrike.providers.dialects.json_text import canonical, quote
 from deepstrike.providers.dialects.names import wire_name
+from deepstrike.providers.dialects.places import are_marked, no_places, note_end, note_reply, spliced
 from deepstrike.wire.message import AssistantBlock, CallBlock, Notice, ResultBlock, Text, UserBlock
 
 if TYPE_CHECKING:
@@ -25,16 +26,21 @@ if TYPE_CHECKING:
     from deepstrike.providers.dialects.chat.dialect import ChatDialect, IdForm
     from deepstrike.wire.message import Part, Turn
 
+# How content of one part ends.
+_CLOSING: Final = len(b"}]")
+
 
 def encode_request(asked: Asked, dialect: ChatDialect) -> bytes:
     """The request body. `asked.fields` stand in it as they are, the same on every call with one memo."""
     request = asked.request
     memo = request.memo
+    mark = dialect.breakpoint if are_marked(asked) else b""
     if not memo.head:
-        memo.head = _head(asked, dialect)
+        memo.head = _head(asked, dialect, mark)
+        memo.marks = no_places()
     turns = request.turns
     if memo.turns < len(turns):
-        _append(asked, dialect, turns[memo.turns :] if memo.turns else turns)
+        _append(asked, dialect, turns[memo.turns :] if memo.turns else turns, marked=bool(mark))
         memo.turns = len(turns)
     if asked.limit is None:
         tail = b"]}"
@@ -42,11 +48,11 @@ def encode_request(asked: Asked, dialect: ChatDialect) -> bytes:
         reasons = asked.own_address or asked.info.reasoning
         name = dialect.reasoning_limit_field if reasons else dialect.limit_field
         tail = b"],%b:%d}" % (quote(name), asked.limit)
-    return b"".join((memo.head, memo.body, tail))
+    return b"".join((memo.head, *spliced(memo.body, memo.marks, mark), tail))
 
 
-def _head(asked: Asked, dialect: ChatDialect) -> bytes:
-    """Everything up to the first turn: fields, tools, system messages."""
+def _head(asked: Asked, dialect: ChatDialect, mark: bytes) -> bytes:
+    """Everything up to the first turn: fields, tools, system messages, the last of which is a breakpoint."""
     request = asked.request
     fields: dict[str, object] = {"model": asked.info.id, "stream": True}
     if dialect.usage_asked:
@@ -57,27 +63,40 @@ def _head(asked: Asked, dialect: ChatDialect) -> bytes:
     tools = tools_part(asked)
     start = canonical(without_refused(fields, asked, dialect, tools=bool(tools)))[:-1]
     systems = [text for text in (request.system_stable, request.system_knowledge) if text]
-    messages = b",".join(b'{"role":"system","content":%b}' % quote(text) for text in systems)
+    contents = [text_part(text) if mark else quote(text) for text in systems]
+    if mark and contents:
+        contents[-1] = contents[-1][:-_CLOSING] + mark + contents[-1][-_CLOSING:]
+    messages = b",".join(b'{"role":"system","content":%b}' % content for content in contents)
     return b'%b%b,"messages":[%b' % (start, tools, messages + b"," if messages and request.turns else messages)
 
 
-def _append(asked: Asked, dialect: ChatDialect, turns: Sequence[Turn]) -> None:
+def _append(asked: Asked, dialect: ChatDialect, turns: Sequence[Turn], *, marked: bool) -> None:
     """Add the messages of `turns` to the memo, and what is to be told of them."""
     memo = asked.request.memo
-    writer = _Writer(asked, dialect)
-    messages = writer.messages(turns)
-    if messages:
-        if memo.body:
-            memo.body += b","
-        memo.body += b",".join(messages)
+    writer = _Writer(asked, dialect, listed=marked)
+    for message in writer.messages(turns):
+        if message.is_reply:
+            note_reply(memo.marks)
+        if message.json:
+            memo.body += b",%b" % message.json if memo.body else message.json
+            if marked and not message.is_reply:
+                note_end(memo.marks, len(memo.body) - len(b"}]}"))
     memo.notices += writer.notices()
+
+
+class _Message(NamedTuple):
+    """A message; empty for a reply of which nothing can be sent."""
+
+    json: bytes
+    is_reply: bool = False
 
 
 class _Writer:
     """Turns → messages. Results of one reply always come together, so a group never spans two requests."""
 
-    def __init__(self, asked: Asked, dialect: ChatDialect) -> None:
+    def __init__(self, asked: Asked, dialect: ChatDialect, *, listed: bool) -> None:
         self._dialect = dialect
+        self._listed = listed
         self._model = asked.info.id
         self._carries = Carries(dialect.images and NO_IMAGES not in asked.info.traits, dialect.files)
         self._ids: dict[str, str] = {}
@@ -86,24 +105,24 @@ class _Writer:
         self._reasoning = Reasoning(asked, dialect.replay_for(asked))
         self._left_out = 0
 
-    def messages(self, turns: Sequence[Turn]) -> list[bytes]:
-        messages: list[bytes] = []
+    def messages(self, turns: Sequence[Turn]) -> list[_Message]:
+        messages: list[_Message] = []
         attached: list[Part] = []
         for turn in turns:
             if isinstance(turn, ResultBlock):
-                messages.append(self._result(turn))
+                messages.append(_Message(self._result(turn)))
                 attached.extend(part for part in self._readable(turn.parts) if not isinstance(part, Text))
                 continue
             if attached:
-                messages.append(user_message(attached))
+                messages.append(self._user(attached))
                 attached = []
             if isinstance(turn, UserBlock):
                 self._count(turn.parts)
-                messages.append(user_message(self._readable(turn.parts)))
-            elif (message := self._assistant(turn)) is not None:
-                messages.append(message)
+                messages.append(self._user(self._readable(turn.parts)))
+            else:
+                messages.append(_Message(self._assistant(turn), is_reply=True))
         if attached:
-            messages.append(user_message(attached))
+            messages.append(self._user(attached))
         return messages
 
     def notices(self) -> list[Notice]:
@@ -117,6 +136,9 @@ class _Writer:
             )
         return found
 
+    def _user(self, parts: Sequence[Part]) -> _Message:
+        return _Message(user_message(parts, listed=self._listed))
+
     def _readable(self, parts: Sequence[Part]) -> list[Part]:
         return readable(parts, self._carries)
 
@@ -128,18 +150,18 @@ class _Writer:
         call_id = quote(
             self._ids.get(block.call_id) or wire_id(block.call_id, wire_name(block.name), self._dialect.ids)
         )
-        content = result_text(block.name, self._readable(block.parts))
+        content = result_text(block.name, self._readable(block.parts), listed=self._listed)
         return b'{"role":"tool","tool_call_id":%b,"content":%b}' % (call_id, content)
 
-    def _assistant(self, block: AssistantBlock) -> bytes | None:
-        """Text, reasoning where the service wants it back, and calls. None for neither text nor calls: services refuse
-        such a message."""
+    def _assistant(self, block: AssistantBlock) -> bytes:
+        """Text, reasoning where the service wants it back, and calls. Nothing for neither text nor calls: services
+        refuse such a message."""
         self._reasoning.check(block)
         text = "".join(part.text for part in block.parts if isinstance(part, Text))
         form = None if block.dialect == self._keeps else self._dialect.ids
         calls = [self._call(part, form) for part in block.parts if isinstance(part, CallBlock)]
         if not text and not calls:
-            return None
+            return b""
         text = self._reasoning.opening(block) + text
         content = quote(text) if text or self._dialect.empty_content else b"null"
         called = b',"tool_calls":[%b]' % b",".join(calls) if calls else b""

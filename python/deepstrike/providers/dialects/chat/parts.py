@@ -31,20 +31,27 @@ def readable(parts: Sequence[Part], carries: Carries) -> list[Part]:
     return [part if carries.takes(part) else Text(_left_out(part)) for part in parts]
 
 
-def user_message(parts: Sequence[Part]) -> bytes:
-    """A user message; texts alone are lines of one string, which every server takes."""
+def user_message(parts: Sequence[Part], *, listed: bool = False) -> bytes:
+    """A user message; texts alone are lines of one string, which every server takes, or one part if `listed`."""
     texts = [part.text for part in parts if isinstance(part, Text)]
     if len(texts) == len(parts):
+        if listed:
+            return b'{"role":"user","content":%b}' % text_part("\n".join(texts))
         return b'{"role":"user","content":%b}' % quote("\n".join(texts))
     return b'{"role":"user","content":[%b]}' % b",".join(map(_part, parts))
 
 
-def result_text(name: str, parts: Sequence[Part]) -> bytes:
+def text_part(text: str) -> bytes:
+    """Content that is one part, which can carry a mark."""
+    return b"[%b]" % _part(Text(text))
+
+
+def result_text(name: str, parts: Sequence[Part], *, listed: bool = False) -> bytes:
     """The content of a tool message. The role takes text only: images and files follow behind the group."""
     texts = [part.text for part in parts if isinstance(part, Text)]
     if len(texts) < len(parts):
         texts.append(f"[the attachments of {name} follow]")
-    return quote("\n".join(texts))
+    return text_part("\n".join(texts)) if listed else quote("\n".join(texts))
 
 
 def _part(part: Part) -> bytes:

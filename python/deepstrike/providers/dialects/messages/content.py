@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deepstrike.providers.dialects.json_text import quote
 from deepstrike.providers.dialects.messages.blocks import BOUNDARY
@@ -27,13 +27,6 @@ _id_fits = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 _odd_in_id = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-class Content(NamedTuple):
-    """A content block; `markable` if a cache breakpoint may stand on it."""
-
-    json: bytes
-    markable: bool = True
-
-
 def wire_id(call_id: str) -> str:
     """A call's id as the service takes it: itself where it fits, else a legible form with a hash of the whole."""
     if _id_fits(call_id):
@@ -42,25 +35,22 @@ def wire_id(call_id: str) -> str:
     return f"{_odd_in_id.sub('_', call_id)[: _LONGEST_ID - len(digest) - 1]}_{digest}"
 
 
-def user_content(parts: Sequence[Part]) -> list[Content]:
+def user_content(parts: Sequence[Part]) -> list[bytes]:
     """What a user says. Blank texts are left out, since the service refuses them; a message of nothing else says so."""
-    return [Content(json) for json in _parts(parts)] or [Content(_SILENT)]
+    return _parts(parts) or [_SILENT]
 
 
-def result_content(block: ResultBlock) -> Content:
+def result_content(block: ResultBlock) -> bytes:
     """One tool result; without content where there is none."""
     content = b",".join(_parts(block.parts))
-    return Content(
-        b'{"type":"tool_result","tool_use_id":%b%b%b}'
-        % (
-            quote(wire_id(block.call_id)),
-            b',"content":[%b]' % content if content else b"",
-            b',"is_error":true' if block.is_error else b"",
-        )
+    return b'{"type":"tool_result","tool_use_id":%b%b%b}' % (
+        quote(wire_id(block.call_id)),
+        b',"content":[%b]' % content if content else b"",
+        b',"is_error":true' if block.is_error else b"",
     )
 
 
-def assistant_content(block: AssistantBlock, source: str, *, prefix_bound: bool = False) -> list[Content]:
+def assistant_content(block: AssistantBlock, source: str, *, prefix_bound: bool = False) -> list[bytes]:
     """What the model said, in its order; empty if nothing of it can be sent.
 
     Our own artefacts stand as they came. Those of other services, and thinking that is shown only, are left out, and so
@@ -68,20 +58,20 @@ def assistant_content(block: AssistantBlock, source: str, *, prefix_bound: bool 
     behind the very prefix that it was given to, so behind a rewrite it is left out.
     """
     own, moved = block.dialect == source, prefix_bound and block.rebased
-    out: list[Content] = []
+    out: list[bytes] = []
     for part in block.parts:
         if isinstance(part, Text):
             if part.text.strip():
-                out.append(Content(_text(part.text)))
+                out.append(_text(part.text))
         elif isinstance(part, CallBlock):
-            out.append(Content(_call(part)))
+            out.append(_call(part))
         elif isinstance(part, Opaque) and own and part.dialect == source and part.text != BOUNDARY:
             if moved and part.text.encode().startswith(_THINKING):
                 continue
-            if part.text.startswith(_CITED_TEXT) and out and out[-1].json.startswith(_CITED_TEXT.encode()):
+            if part.text.startswith(_CITED_TEXT) and out and out[-1].startswith(_CITED_TEXT.encode()):
                 out.pop()  # the same text, now with its citations
-            out.append(Content(part.text.encode(), markable=False))
-    while out and out[-1].json.startswith(_THINKING):
+            out.append(part.text.encode())
+    while out and out[-1].startswith(_THINKING):
         out.pop()
     return out
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from deepstrike.providers.dialects.json_text import canonical, canonical_text, quote
 from deepstrike.providers.dialects.messages.content import (
-    Content,
     assistant_content,
     holds_foreign_thinking,
     result_content,
@@ -20,6 +19,7 @@ from deepstrike.providers.dialects.messages.content import (
 from deepstrike.providers.dialects.messages.schema import accepted_schema
 from deepstrike.providers.dialects.messages.thinking import thinking_field
 from deepstrike.providers.dialects.names import wire_name
+from deepstrike.providers.dialects.places import no_places, note_end, note_reply, spliced
 from deepstrike.wire.message import AssistantBlock, CallBlock, Notice, Opaque, ResultBlock, UserBlock
 
 if TYPE_CHECKING:
@@ -29,14 +29,10 @@ if TYPE_CHECKING:
     from deepstrike.providers.dialects.base import Asked
     from deepstrike.wire.message import ToolSpec, Turn
 
-# The places in `memo.marks`: the end of turns[0], how the tool loop in progress began, and from there on one entry for
-# each content block: where a breakpoint would stand, or _NOWHERE.
-_FIRST, _LOOP, _BLOCKS = 0, 1, 2
-_NOWHERE = -1
+# Behind the places in `memo.marks`: how the tool loop in progress began.
+_LOOP = 3
 # A loop of tool calls that began without thinking of our own is refused where thinking goes by a budget.
 _NONE, _SIGNED, _UNSIGNED = 0, 1, 2
-_BACK = 15
-"""The service looks 20 blocks back from a breakpoint for what it has cached; a second one there bridges long turns."""
 
 
 def encode_request(asked: Asked, *, cache: bool, structured: bool) -> bytes:
@@ -45,13 +41,13 @@ def encode_request(asked: Asked, *, cache: bool, structured: bool) -> bytes:
     mark = _mark(request.extensions) if cache else b""
     if not memo.head:
         memo.head = _head(asked, mark, structured)
-        memo.marks = [_NOWHERE, _NONE]
+        memo.marks = [*no_places(), _NONE]
     turns = request.turns
     if memo.turns < len(turns):
         behind_result = memo.turns > 0 and isinstance(turns[memo.turns - 1], ResultBlock)
         _append(memo, turns[memo.turns :] if memo.turns else turns, asked, behind_result=behind_result)
         memo.turns = len(turns)
-    return b"".join((memo.head, *_spliced(memo, mark), _tail(asked)))
+    return b"".join((memo.head, *spliced(memo.body, memo.marks, mark), _tail(asked)))
 
 
 def _mark(extensions: Mapping[str, object]) -> bytes:
@@ -111,7 +107,7 @@ def _choice(choice: Mapping[str, object]) -> dict[str, object]:
 
 def _append(memo: Memo, turns: Sequence[Turn], asked: Asked, *, behind_result: bool) -> None:
     """Add the messages of `turns`. Results of one reply come together, so a group never spans two requests."""
-    results: list[Content] = []
+    results: list[bytes] = []
     foreign: set[str] = set()
     for turn in turns:
         if isinstance(turn, ResultBlock):
@@ -140,6 +136,7 @@ def _assistant(memo: Memo, block: AssistantBlock, asked: Asked, foreign: set[str
     if holds_foreign_thinking(block, source):
         foreign.add(block.dialect)
     content = assistant_content(block, source, prefix_bound=bound)
+    note_reply(memo.marks)
     if not content:
         return
     _message(memo, b"assistant", content)
@@ -148,32 +145,12 @@ def _assistant(memo: Memo, block: AssistantBlock, asked: Asked, foreign: set[str
         memo.marks[_LOOP] = _SIGNED if signed else _UNSIGNED
 
 
-def _message(memo: Memo, role: bytes, content: Sequence[Content]) -> None:
-    body, marks = memo.body, memo.marks
-    body += b'%b{"role":"%b","content":[' % (b"," if body else b"", role)
-    for place, block in enumerate(content):
-        if place:
-            body += b","
-        body += block.json
-        marks.append(len(body) - 1 if block.markable else _NOWHERE)
+def _message(memo: Memo, role: bytes, content: Sequence[bytes]) -> None:
+    body = memo.body
+    body += b'%b{"role":"%b","content":[%b' % (b"," if body else b"", role, b",".join(content))
+    if role == b"user":
+        note_end(memo.marks, len(body) - 1)
     body += b"]}"
-    if marks[_FIRST] == _NOWHERE:
-        marks[_FIRST] = marks[-1]
-
-
-def _spliced(memo: Memo, mark: bytes) -> list[bytes | memoryview]:
-    """The messages with their breakpoints: the end of turns[0], the last block, and one at most 15 blocks before it."""
-    body, marks = memoryview(memo.body), memo.marks
-    if not mark:
-        return [body]
-    recent = [at for at in marks[max(_BLOCKS, len(marks) - 1 - _BACK) :] if at != _NOWHERE]
-    pieces: list[bytes | memoryview] = []
-    start = 0
-    for at in sorted({at for at in (marks[_FIRST], *recent[:1], *recent[-1:]) if at != _NOWHERE}):
-        pieces += (body[start:at], mark)
-        start = at
-    pieces.append(body[start:])
-    return pieces
 
 
 def _tail(asked: Asked) -> bytes:

@@ -14,7 +14,6 @@ from deepstrike.providers.extensions import EXTRA_BODY, FLAG, NUMBER, TABLE, TEX
 if TYPE_CHECKING:
     from deepstrike.providers.base import ModelInfo
 
-_TTLS = ("5m", "1h", "off")
 _EFFORTS = {"none": None, "minimal": "low"}
 _CHOICES = {"auto": "auto", "none": "none", "any": "any", "required": "any"}
 _LEAST_TOP_P = 0.95
@@ -57,7 +56,7 @@ MESSAGES_FIELDS: dict[str, Field] = {
     "metadata": TABLE,
     "user": replace(TEXT, at=("metadata", "user_id")),
     "service_tier": TEXT,
-    "cache_ttl": Field((str,), "'5m', '1h' or 'off'", sent=False),
+    "cache_ttl": Field((str,), "'5m', '1h' or 'off'", sent=False, words=frozenset({"5m", "1h", "off"})),
     "betas": Field((list, tuple), "a list of strings", sent=False),
     "max_output_tokens": Field((int,), "a whole number above zero", sent=False),
     EXTRA_BODY: Field((dict,), "a dict", sent=False),
@@ -66,9 +65,6 @@ MESSAGES_FIELDS: dict[str, Field] = {
 
 def check(given: Mapping[str, object]) -> None:
     """Raises `ConfigError` for a value that the wire has no word for."""
-    ttl = given.get("cache_ttl")
-    if ttl is not None and ttl not in _TTLS:
-        raise ConfigError(f"extensions['cache_ttl'] must be '5m', '1h' or 'off', not {ttl!r}")
     betas = given.get("betas")
     if isinstance(betas, list | tuple) and not all(isinstance(beta, str) for beta in betas):
         raise ConfigError("extensions['betas'] must be a list of strings")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deepstrike.providers.dialects.base import Asked, Decoder, Reader
-
-BREAKPOINTS: Final = "cache_breakpoints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +15,9 @@ class ResponsesDialect:
 
     Nothing is kept at the service (`store` is false); encrypted reasoning is asked for where the model reasons, and
     goes back in front of the item that it led to. Slot 1 is `instructions`, slot 2 a developer message in front of the
-    history. Models with the trait `cache_breakpoints` find a cached prefix at marked places only, besides the last
-    message: at the vendor's own address they get both slots as developer messages, the last one marked, so that
-    sessions share what comes before their first turn. `least_limit` is the smallest output limit that the service
+    history. Models with the trait `cache_breakpoints` find a cached prefix at marked places only: at the vendor's own
+    address they get both slots as developer messages, the last one marked, so that sessions share what comes before
+    their first turn, and the marks of `places` behind it. `least_limit` is the smallest output limit that the service
     takes; a smaller one is raised to it.
     """
 

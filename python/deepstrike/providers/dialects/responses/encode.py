@@ -12,7 +12,7 @@ import msgspec
 
 from deepstrike.providers.dialects.json_text import canonical, canonical_text, quote
 from deepstrike.providers.dialects.names import wire_name
-from deepstrike.providers.dialects.responses.dialect import BREAKPOINTS
+from deepstrike.providers.dialects.places import are_marked, no_places, note_end, note_reply, spliced
 from deepstrike.providers.dialects.responses.replay import Origin, assistant_items, wire_id
 from deepstrike.providers.dialects.strict_form import sent_schema
 from deepstrike.providers.dialects.strict_tools import strict_parameters
@@ -25,42 +25,54 @@ if TYPE_CHECKING:
     from deepstrike.providers.base import Memo, ModelRequest, OutputSchema
     from deepstrike.providers.dialects.base import Asked
     from deepstrike.wire.message import File, Part, ToolSpec, Turn
+
+_MARK: Final = b',"prompt_cache_breakpoint":{"mode":"explicit"}'
 _TOOL_FIELDS: Final = ("parallel_tool_calls", "tool_choice")
 
 
 def encode_request(asked: Asked, limit: int | None) -> bytes:
     """The request body. `asked.fields` are the same on every call with one memo."""
-    memo, turns = asked.request.memo, asked.request.turns
+    memo, turns, marked = asked.request.memo, asked.request.turns, are_marked(asked)
     if not memo.head:
-        memo.head = _head(asked)
+        memo.head = _head(asked, marked=marked)
     if memo.turns < len(turns):
-        append_turns(memo, turns[memo.turns :] if memo.turns else turns, Origin(asked.source, asked.info.id))
+        origin = Origin(asked.source, asked.info.id)
+        append_turns(memo, turns[memo.turns :] if memo.turns else turns, origin, marked=marked)
     start = memo.head + b"," if memo.body and memo.head[-1:] != b"[" else memo.head
     tail = b"]}" if limit is None else b'],"max_output_tokens":%d}' % limit
-    return b"".join((start, memo.body, tail))
+    return b"".join((start, *spliced(memo.body, memo.marks, _MARK if marked else b""), tail))
 
 
-def append_turns(memo: Memo, turns: Sequence[Turn], origin: Origin | None) -> None:
-    """Add the items of `turns`. Reasoning and ids go back to their `origin` only; None: to nobody."""
-    items: list[bytes] = []
+def append_turns(memo: Memo, turns: Sequence[Turn], origin: Origin | None, *, marked: bool) -> None:
+    """Add the items of `turns`. Reasoning and ids go back to their `origin` only; None: to nobody.
+
+    Where places are `marked`, the user's side is lists of parts: a text alone cannot carry a mark.
+    """
+    if not memo.turns:
+        memo.marks = no_places()
     for turn in turns:
         if isinstance(turn, UserBlock):
-            items.append(b'{"role":"user","content":%b}' % _content(turn.parts))
+            _add(memo, b'{"role":"user","content":%b' % _content(turn.parts, listed=marked), markable=marked)
         elif isinstance(turn, ResultBlock):
-            items.append(_result(turn))
+            _add(memo, _result(turn, listed=marked), markable=marked)
         else:
-            found, notice = assistant_items(turn, origin)
-            items.extend(found)
+            note_reply(memo.marks)
+            items, notice = assistant_items(turn, origin)
+            memo.body += b"".join(b",%b" % item if at or memo.body else item for at, item in enumerate(items))
             if notice is not None:
                 memo.notices.append(notice)
-    if items:
-        if memo.body:
-            memo.body += b","
-        memo.body += b",".join(items)
     memo.turns += len(turns)
 
 
-def _head(asked: Asked) -> bytes:
+def _add(memo: Memo, unclosed: bytes, *, markable: bool) -> None:
+    """An item of the user's side; a mark stands inside the last part of its content."""
+    memo.body += b",%b" % unclosed if memo.body else unclosed
+    if markable:
+        note_end(memo.marks, len(memo.body) - len(b"}]"))
+    memo.body += b"}"
+
+
+def _head(asked: Asked, *, marked: bool) -> bytes:
     """Everything up to the first turn: fields, tools, slots 1 and 2."""
     request = asked.request
     plain: dict[str, object] = {"model": asked.info.id, "stream": True, "store": False}
@@ -76,7 +88,7 @@ def _head(asked: Asked) -> bytes:
         (
             canonical(fields)[:-1],
             b',"tools":[%b]' % tools if tools else b"",
-            _slots(request, marked=asked.own_address and BREAKPOINTS in asked.info.traits),
+            _slots(request, marked=marked),
         )
     )
 
@@ -96,7 +108,7 @@ def _developer(text: str) -> bytes:
 
 
 def _marked(text: str) -> bytes:
-    part = b'{"type":"input_text","text":%b,"prompt_cache_breakpoint":{"mode":"explicit"}}' % quote(text)
+    part = b'{"type":"input_text","text":%b%b}' % (quote(text), _MARK)
     return b'{"role":"developer","content":[%b]}' % part
 
 
@@ -117,19 +129,19 @@ def _tool(tool: ToolSpec, request: ModelRequest) -> bytes:
     )
 
 
-def _result(block: ResultBlock) -> bytes:
-    return b'{"type":"function_call_output","call_id":%b,"output":%b}' % (
+def _result(block: ResultBlock, *, listed: bool) -> bytes:
+    return b'{"type":"function_call_output","call_id":%b,"output":%b' % (
         quote(wire_id(block.call_id)),
-        _content(block.parts),
+        _content(block.parts, listed=listed),
     )
 
 
-def _content(parts: Sequence[Part]) -> bytes:
-    """A text where there is nothing else, a list of parts otherwise."""
+def _content(parts: Sequence[Part], *, listed: bool) -> bytes:
+    """A list of parts if `listed`; else a text where there is nothing else."""
     texts = [part.text for part in parts if isinstance(part, Text)]
-    if len(texts) == len(parts):
+    if len(texts) == len(parts) and not listed:
         return quote("\n".join(texts))
-    return b"[%b]" % b",".join(map(_part, parts))
+    return b"[%b]" % b",".join(map(_part, parts or (Text(""),)))
 
 
 def _part(part: Part) -> bytes:
