@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sqlite3
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from weakref import WeakSet
 
 from deepstrike.errors import CorruptLog, SessionError
 from deepstrike.sessions.disk import BINARY, make_folder
 from deepstrike.sessions.lane import Lane
 from deepstrike.sessions.refusals import failed, newer
+from deepstrike.write_ahead import settled_stamps, stamps, transaction, write_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
+
+    from deepstrike.write_ahead import Stamps
 
 T = TypeVar("T")
 
@@ -42,20 +46,40 @@ _LAYOUT: Final = (
 )
 
 
+class Told(NamedTuple):
+    """What is called while a file is laid out, which holds nothing, and when a connection has been closed."""
+
+    laid_out: Callable[[], None]
+    closed: Callable[[], None]
+
+
 class Database:
     """Opened when it is first worked with, again in a forked child, and again where another file has taken its place.
 
-    `flushed`: every commit is flushed to the disk. `changes` counts how often the file was another than before. Work on
-    an idle connection may be done where the caller is, between `enter` and `leave`, and does not wait for others then.
-    All other work is done in a thread and waits up to `BUSY_MS`.
+    `flushed`: every commit is flushed to the disk. `writes`: a connection that may write on the event loop. `changes`
+    counts how often the file was another than before. Work on an idle connection may be done where the caller
+    is, between `enter` and `leave`, and does not wait for others then. All other work is done in a thread and waits up
+    to `BUSY_MS`.
     """
 
-    __slots__ = ("__weakref__", "_connection", "_file", "_flushed", "_path", "changes", "lane")
+    __slots__ = (
+        "__weakref__",
+        "_connection",
+        "_file",
+        "_flushed",
+        "_path",
+        "_told_of",
+        "_writes",
+        "changes",
+        "lane",
+    )
 
-    def __init__(self, path: Path, *, flushed: bool) -> None:
+    def __init__(self, path: Path, told: Told, *, flushed: bool, writes: bool) -> None:
         self.lane = Lane()
         self._path = path
         self._flushed = flushed
+        self._writes = writes
+        self._told_of = told
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
         self.changes = 0
@@ -76,14 +100,30 @@ class Database:
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do `work` in a thread when its turn has come. Raises `SessionError` for what SQLite raises."""
-        return await self.lane.run(lambda: self._patiently(work))
+        return await self.lane.run(lambda: self._told(work))
+
+    async def look(self, work: Callable[[sqlite3.Connection], T], undo: Callable[[T], None] | None = None) -> T:
+        """`run` for work that only reads. Damage is believed when a new connection finds it too.
+
+        SQLite calls it damage where a read has failed at the wrong moment. What nobody waits for any more when it has
+        been done is handed to `undo`.
+        """
+        return await self.lane.run(lambda: self._looked(work), undo)
 
     def close(self) -> None:
-        """Close the connection; for whoever has the lane. It opens again when it is needed."""
+        """Close the connection; for whoever has the lane. It opens again when it is needed.
+
+        The last one that is closed moves the write-ahead log to its place, and flushes the disk.
+        """
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
+            self._told_of.closed()
+
+    def close_in_thread(self) -> None:
+        """Close the connection for good, in a thread, when its turn has come. `close_at_exit` waits for that."""
+        self.lane.post(self.close)
 
     def close_at_exit(self) -> None:
         """Close the connection for good, unless somebody still works with it."""
@@ -91,35 +131,67 @@ class Database:
             self.close()
             self.lane.leave()
 
-    def settle(self) -> None:
+    def settle(self) -> bool:
         """Move what was written from the write-ahead log to its place, and begin that log anew: both flush the disk.
 
-        For a thread that has the lane. Where a reader is in the way, the next time will do.
+        For a thread that has the lane. False where a reader was in the way: the next time will do.
         """
         if self._connection is None:
-            return
+            return False
         try:
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            # The first write after it flushes the head of the new log: done here, so that no event loop waits for it.
-            self._connection.execute(f"PRAGMA user_version = {VERSION}")
+            [(busy, written, moved)] = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            _begin_log(self._connection)
         except sqlite3.OperationalError:
             _logger.debug("%s: no checkpoint this time", self._path, exc_info=True)
+            return False
+        return not busy and written == moved
 
-    def _patiently(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def erase(self, connection: sqlite3.Connection) -> bool:
+        """Cut the write-ahead log, which has pages as they were before something was deleted; then begin it anew.
+
+        Waits for nobody: False where another connection reads or writes.
+        """
+        connection.execute("PRAGMA busy_timeout = 0")
+        [(busy, _, _)] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        if not busy:
+            _begin_log(connection)
+        return not busy
+
+    def _looked(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
-            if self._connection is not None and _identity(self._path) != self._file:
-                self.close()  # it is open on a file that was removed: what stands in its place counts
-                self.changes += 1
-            if self._connection is None:
-                self._connection = _connect(self._path, flushed=self._flushed)
-                self._file = _identity(self._path)
-            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-            try:
-                return work(self._connection)
-            finally:
-                self._connection.execute("PRAGMA busy_timeout = 0")
+            return self._patiently(work)
+        except (sqlite3.Error, UnicodeError) as error:
+            if not _is_damage(error):
+                raise told(self._path, error) from error
+        self.close()
+        return self._told(work)
+
+    def _told(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return self._patiently(work)
         except (sqlite3.Error, UnicodeError) as error:
             raise told(self._path, error) from error
+
+    def _patiently(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        connection = self._opened()
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        try:
+            return work(connection)
+        finally:
+            connection.execute("PRAGMA busy_timeout = 0")
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is not None and _identity(self._path) != self._file:
+            self.close()  # it is open on a file that was removed: what stands in its place counts
+            self.changes += 1
+        if self._connection is None:
+            begins_log = self._writes and not self._flushed
+            self._connection = _connect(
+                self._path, self._told_of.laid_out, flushed=self._flushed, begins_log=begins_log
+            )
+            self._file = _identity(self._path)
+        return self._connection
 
     def _after_fork(self) -> None:
         self.lane = Lane()
@@ -129,26 +201,12 @@ class Database:
             self._connection = None
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
-    """All of the block or nothing of it."""
-    connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
 def told(path: Path, error: sqlite3.Error | UnicodeError) -> SessionError:
     """An error of SQLite as one of ours: `CorruptLog`, or code `disk_full`, `log_busy` (both `retryable`), `log_io`.
 
     Python 3.10 does not tell SQLite's own code: there everything but damage is `log_io`.
     """
-    # The class that "malformed" and "not a database" have, and nothing else; or words of SQLite that are no text.
-    if type(error) is sqlite3.DatabaseError or isinstance(error, UnicodeError):
+    if _is_damage(error):
         return CorruptLog(
             f"{path} is damaged or no database: {error}; nothing was changed, "
             "restore a copy, or save what sqlite3's .recover finds"
@@ -169,6 +227,11 @@ def told(path: Path, error: sqlite3.Error | UnicodeError) -> SessionError:
     return SessionError(f"{path}: {error}; check the file and its folder", code="log_io")
 
 
+def _is_damage(error: sqlite3.Error | UnicodeError) -> bool:
+    """The class that "malformed" and "not a database" have, and nothing else; or words of SQLite that are no text."""
+    return type(error) is sqlite3.DatabaseError or isinstance(error, UnicodeError)
+
+
 def _identity(path: Path) -> tuple[int, int] | None:
     """Which file stands at `path`, None where there is none. Opens nothing."""
     try:
@@ -178,7 +241,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _connect(path: Path, *, flushed: bool) -> sqlite3.Connection:
+def _connect(path: Path, laid_out: Callable[[], None], *, flushed: bool, begins_log: bool) -> sqlite3.Connection:
     try:
         make_folder(path.parent)
         _make_file(path)
@@ -186,11 +249,13 @@ def _connect(path: Path, *, flushed: bool) -> sqlite3.Connection:
         raise failed("making", path, error) from error
     connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
     try:
-        _require_ours(connection, path)
+        _require_ours(connection, path, laid_out)
         connection.execute(f"PRAGMA synchronous = {'FULL' if flushed else 'NORMAL'}")
         connection.execute("PRAGMA secure_delete = ON")  # a deleted session leaves no bytes
         if not flushed:
             connection.execute("PRAGMA wal_autocheckpoint = 0")  # it would flush within an append: see `settle`
+        if begins_log:
+            _begin_log(connection)
     except BaseException:
         connection.close()
         raise
@@ -204,29 +269,33 @@ def _make_file(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600))
 
 
-def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
+def _begin_log(connection: sqlite3.Connection) -> None:
+    """The first write to a new write-ahead log flushes its head: done here, so that no event loop waits for it."""
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _require_ours(connection: sqlite3.Connection, path: Path, laid_out: Callable[[], None]) -> None:
     """Lay out a new file; refuse one of a later release or of another program."""
-    if not _is_laid_out(connection, path):
-        connection.execute("PRAGMA journal_mode = WAL")
+    if not _is_laid_out(settled_stamps(connection), path):
+        # Before there is a write-ahead log, so that a file that has lost its log is not taken for a new one.
         with transaction(connection):
-            if not _is_laid_out(connection, path):
+            if not _is_laid_out(stamps(connection), path):  # another process may have been faster
+                laid_out()
                 for statement in _LAYOUT:
                     connection.execute(statement)
+    write_ahead(connection, BUSY_MS / 1000)
 
 
-def _is_laid_out(connection: sqlite3.Connection, path: Path) -> bool:
+def _is_laid_out(found: Stamps, path: Path) -> bool:
     """False for an empty file. Raises `SessionError` for what is not ours to use."""
-    [(application,)] = connection.execute("PRAGMA application_id").fetchall()
-    [(version,)] = connection.execute("PRAGMA user_version").fetchall()
-    if application == _APPLICATION and version == VERSION:
+    if (found.application, found.version) == (_APPLICATION, VERSION):
         return True
-    if application == _APPLICATION and version > VERSION:
-        raise newer(path, version, VERSION)
-    [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    if application or version or tables:
+    if found.application == _APPLICATION and found.version > VERSION:
+        raise newer(path, found.version, VERSION)
+    if any(found):
         raise SessionError(
             f"{path} is a SQLite database, but not one of session logs; nothing was changed, name another file",
-            code="newer_format" if application == _APPLICATION else "log_io",
+            code="newer_format" if found.application == _APPLICATION else "log_io",
         )
     return False
 
@@ -235,6 +304,14 @@ _databases: WeakSet[Database] = WeakSet()
 _orphans: list[sqlite3.Connection] = []
 _held_for_fork: list[Database] = []
 _forking = Lock()
+
+
+def _close_all() -> None:
+    for database in list(_databases):
+        database.close_at_exit()
+
+
+atexit.register(_close_all)
 
 
 def _before_fork() -> None:

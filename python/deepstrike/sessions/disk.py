@@ -35,6 +35,20 @@ def write_all(descriptor: int, data: bytes) -> None:
         written += more
 
 
+if sys.platform == "win32":
+
+    def write_at(descriptor: int, at: int, data: bytes) -> None:
+        """Write a few bytes at offset `at`. Moves the descriptor's place."""
+        os.lseek(descriptor, at, os.SEEK_SET)
+        os.write(descriptor, data)
+
+else:
+
+    def write_at(descriptor: int, at: int, data: bytes) -> None:
+        """Write a few bytes at offset `at`."""
+        os.pwrite(descriptor, data, at)
+
+
 def open_to_read(path: Path) -> int:
     """The descriptor of a regular file. Raises `OSError`, at once too for a folder, a pipe or a device of this name."""
     # Opening a pipe waits for a writer otherwise, for ever.

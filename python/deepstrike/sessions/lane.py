@@ -31,7 +31,7 @@ class _Crew:
     """The threads. Everything is changed under the lock."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the collector may end a log, and have it closed here, at any line
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._threads = 0
         self._free = 0
@@ -198,12 +198,13 @@ class Lane:
         if begin is not None:
             begin()
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
         """Run `work` in a thread when its turn has come, and return or raise what it does.
 
-        Cancelling returns at once. Work that had begun goes on, and whatever is asked for later waits for it.
+        Cancelling returns at once. Work that had begun goes on, and whatever is asked for later waits for it; what it
+        gives is handed to `undo`.
         """
-        job = _Job(work, None)
+        job = _Job(work, undo)
         self.post(job.perform)
         return await job.outcome()
 
