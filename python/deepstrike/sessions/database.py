@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from weakref import WeakSet
 
 from deepstrike.errors import CorruptLog, SessionError
-from deepstrike.sessions.disk import BINARY, make_folder
+from deepstrike.sessions.disk import BINARY, flush_folder, make_folder
 from deepstrike.sessions.lane import Lane
 from deepstrike.sessions.refusals import failed, newer
 from deepstrike.write_ahead import settled_stamps, stamps, transaction, write_ahead
@@ -243,8 +243,9 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _connect(path: Path, laid_out: Callable[[], None], *, flushed: bool, begins_log: bool) -> sqlite3.Connection:
     try:
-        make_folder(path.parent)
-        _make_file(path)
+        make_folder(path.parent, flushed=flushed)
+        if _make_file(path) and flushed:
+            flush_folder(path.parent)
     except OSError as error:
         raise failed("making", path, error) from error
     connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
@@ -262,11 +263,14 @@ def _connect(path: Path, laid_out: Callable[[], None], *, flushed: bool, begins_
     return connection
 
 
-def _make_file(path: Path) -> None:
-    """Make the file for its user alone; SQLite gives the files beside it the same rights."""
+def _make_file(path: Path) -> bool:
+    """Make the file for its user alone; SQLite gives the files beside it the same rights. False where it was there."""
     # Never opened where it is there: closing it would give up the locks that SQLite holds in this process.
-    with suppress(FileExistsError):
+    try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600))
+    except FileExistsError:
+        return False
+    return True
 
 
 def _begin_log(connection: sqlite3.Connection) -> None:

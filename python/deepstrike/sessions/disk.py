@@ -92,11 +92,16 @@ def flush_folder(path: Path) -> None:
             os.close(descriptor)
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder that only its user can enter, and those above it; one that is there stays as it is."""
+def make_folder(path: Path, *, flushed: bool = False) -> None:
+    """Make a folder that only its user can enter, and those above it; one that is there stays as it is.
+
+    `flushed`: the disk holds the names of those that are made.
+    """
     if not path.is_dir():
-        make_folder(path.parent)
+        make_folder(path.parent, flushed=flushed)
         path.mkdir(mode=0o700, exist_ok=True)
+        if flushed:
+            flush_folder(path.parent)
 
 
 def remove(path: Path) -> None:

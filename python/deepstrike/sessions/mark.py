@@ -1,9 +1,10 @@
 """How far a session has come, noted beside its log: so that acknowledged records that are lost at its end are missed.
 
 A log that has lost its last records is a shorter log, and whole. A flipped byte in the write-ahead log of SQLite makes
-one: SQLite takes what stands before it. So each append, once it is done, is noted in a file that is not part of the
-log. A mark is never ahead of its log while the machine runs. A power cut may take what was not flushed and leave the
-mark, so one that was made before the last start binds only where appends are flushed.
+one: SQLite takes what stands before it. So the end is noted in a file that is not part of the log: in a database after
+each append, of a session in a file when it is given back. A mark is never ahead of its log while the machine runs. A
+power cut may take what was not flushed and leave the mark, so one that was made before the last start binds only where
+appends are flushed.
 """
 
 from __future__ import annotations
@@ -126,6 +127,16 @@ def boot() -> bytes:
     with suppress(OSError, ValueError), open(_BOOT, encoding="ascii") as file:
         return UUID(file.read().strip()).bytes
     return _UNKNOWN
+
+
+def write_mark(path: Path, session_id: str, end: tuple[int, int], *, flushed: bool) -> None:
+    """Note the end of a session in a file of its own. Raises `OSError`."""
+    facts = _sealed(flushed, digest_of(session_id), session_id.encode("utf-8", "replace")[:_HINT])
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | BINARY, 0o600)
+    try:
+        write_at(descriptor, 0, facts + _end(*end))
+    finally:
+        os.close(descriptor)
 
 
 def parse(data: bytes, path: Path) -> Mark | None:

@@ -31,9 +31,10 @@ class Marks:
     something.
     """
 
-    __slots__ = ("_guard", "_locks", "_path", "_resting", "_write_ahead_log")
+    __slots__ = ("_flushed", "_guard", "_locks", "_path", "_resting", "_write_ahead_log")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, flushed: bool) -> None:
+        self._flushed = flushed
         self._path = path.with_name(f"{path.name}-marks")
         self._locks = path.with_name(f"{path.name}-locks")
         self._write_ahead_log = path.with_name(f"{path.name}-wal")
@@ -43,7 +44,7 @@ class Marks:
     def lock(self, session_id: str) -> SessionLock:
         """Lock a session. Raises `SessionBusy`, `SessionError`."""
         try:
-            make_folder(self._locks)
+            make_folder(self._locks, flushed=self._flushed)
         except OSError as error:
             raise failed("making the folder", self._locks, error) from error
         return SessionLock.take(self._locks / f"{file_stem(session_id)}.lock", session_id)
@@ -60,7 +61,7 @@ class Marks:
         found = (parse(data[at : at + SIZE], self._path) for at in range(0, len(data), SIZE))
         return [mark for mark in found if mark is not None]
 
-    def notes(self, session_id: str, end: tuple[int, int], *, flushed: bool) -> Notes:
+    def notes(self, session_id: str, end: tuple[int, int]) -> Notes:
         """A place to note how far the session comes, for who has its lock; `end` is how far it is.
 
         Raises `SessionError`.
@@ -68,7 +69,7 @@ class Marks:
         try:
             with locked(self._path) as descriptor:
                 data = read_at(descriptor, 0, os.fstat(descriptor).st_size)
-                return Notes(self._path, _place(data, digest_of(session_id)), session_id, end, flushed=flushed)
+                return Notes(self._path, _place(data, digest_of(session_id)), session_id, end, flushed=self._flushed)
         except OSError as error:
             raise failed("opening", self._path, error) from error
 

@@ -125,7 +125,7 @@ class SqliteSessionLog:
         if self._path.is_dir():
             raise ConfigError(f"path={os.fspath(path)!r} is a folder: name a file in it, or use FileSessionLog")
         self._flushed = flushes(durability)
-        self._marks = marks = Marks(self._path)
+        self._marks = marks = Marks(self._path, flushed=self._flushed)
         told = Told(marks.forget_all, marks.clear_after_close)
         self._writer = Database(self._path, told, flushed=self._flushed, writes=True)
         self._reader = Database(self._path, told, flushed=self._flushed, writes=False)
@@ -222,8 +222,8 @@ class SqliteSessionLog:
 
         Where a database cannot tell its sessions, `sessions` raises.
         """
-        noted = [mark for mark in await in_thread(self._marks.all) if mark.binds and mark.next_seq]
-        if not noted:
+        noted = [mark for mark in await in_thread(self._marks.all) if mark.binds]
+        if not noted or not self._path.exists():
             return []
         there = set(map(digest_of, await self.sessions()))
         return [
@@ -323,7 +323,7 @@ class SqliteSessionLog:
         """Where the session ends, and where it is noted how far it comes."""
         tail = self._tail(session_id, connection)
         end = (0, 0) if tail is None else (tail.next_seq, tail.chain)
-        return tail, self._marks.notes(session_id, end, flushed=self._flushed)
+        return tail, self._marks.notes(session_id, end)
 
     def _tail(self, session_id: str, connection: sqlite3.Connection) -> rows.Tail | None:
         for left in reversed(range(LOOKS)):
