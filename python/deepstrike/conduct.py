@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.clock import current_clock
 from deepstrike.drive import Drive
+from deepstrike.errors import DeepStrikeError, SessionError
 from deepstrike.host.agents import Household, path_of
 from deepstrike.host.folding import unknown
 from deepstrike.host.lineage import require_own
@@ -18,8 +19,10 @@ from deepstrike.host.oversight import Oversight
 from deepstrike.host.remember import remember
 from deepstrike.host.requests import open_requests, requests_of, resolve
 from deepstrike.host.session import HostFailed, JournalFailed, Session
+from deepstrike.host.steady import told
 from deepstrike.output.shape import Misfit
-from deepstrike.stream import DoneEvent, ErrorEvent
+from deepstrike.secrets import bound
+from deepstrike.stream import DoneEvent, ErrorEvent, NoticeEvent, RunResult, UsageEvent
 from deepstrike.wire.effect import AskUser
 from deepstrike.wire.input import Answer, Resume, Value
 
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from deepstrike.clock import Clock
-    from deepstrike.errors import DeepStrikeError
     from deepstrike.governance.policy import Governance
     from deepstrike.host.agents import Child
     from deepstrike.host.approval import Validate
@@ -39,9 +41,9 @@ if TYPE_CHECKING:
     from deepstrike.host.requests import Given
     from deepstrike.output.form import Form
     from deepstrike.sessions.base import SessionLog
-    from deepstrike.stream import RunResult
     from deepstrike.wire.effect import Outcome
     from deepstrike.wire.input import Start
+    from deepstrike.wire.message import Notice
     from deepstrike.wire.policy import Attended
 
 _log = logging.getLogger("deepstrike")
@@ -65,6 +67,7 @@ class Task:
     governance: Governance | None = None
     form: Form | None = None
     perform: Callable[[Child, Outbox], Awaitable[RunResult]] | None = None
+    notices: tuple[Notice, ...] = ()
 
 
 class Conduct:
@@ -90,20 +93,27 @@ class Conduct:
     async def perform(self, outbox: Outbox) -> RunResult:
         """Pursue the goal; the result is also kept in `result`, even when this is cancelled on the way.
 
-        Raises what opening planes and the session raises. The session is remembered and given back before the
-        `DoneEvent` goes out.
+        Raises what opening the session raises; a plane that cannot be opened is a run that failed. The session is
+        remembered and given back before the `DoneEvent` goes out.
         """
         clock = current_clock()
-        task = self._task = await self._prepare()
+        try:
+            task = self._task = await self._prepare()
+        except SessionError:
+            raise
+        except Exception as error:
+            return self._unbegun(error, outbox)
         await require_own(task.session_id, task.log, task.first.config.agents.parent)
         oversight = Oversight(task.governance)
         session = await Session.open(task.session_id, task.log, task.recent, clock, task.first.config, oversight)
+        for notice in task.notices:
+            outbox.put(NoticeEvent(notice.code, notice.message))
         try:
             self.result = self._result(await self._outcome(session, outbox, clock))
             await session.rest(task.recent)
         except (JournalFailed, HostFailed) as error:
             self.result = self._lost(session, error)
-            outbox.put(ErrorEvent(error.message, error.code, error.retryable))
+            outbox.put(ErrorEvent(bound().hidden(error.message), error.code, error.retryable))
         except asyncio.CancelledError:
             outcome = session.abandon()
             self.result = None if outcome is None else self._result(outcome)
@@ -123,7 +133,8 @@ class Conduct:
         if isinstance(task.first, Resume):
             if session.kernel.phase == "idle":
                 raise unknown(task.session_id)
-            answers = self._answers(session, task.first, means.plane.validate)
+            validate = session.secrecy.validating(means.plane.validate)
+            answers = self._answers(session, task.first, validate)
             standing = session.kernel.outcome()
             if standing is not None and not answers and _stays(standing, task.first):
                 return standing
@@ -157,6 +168,19 @@ class Conduct:
             return  # the goal of a sub-agent is a model's word, not the user's
         if self.result.status != "suspended":
             await remember(session, self._task.library, self.result.status)
+
+    def _unbegun(self, error: Exception, outbox: Outbox) -> RunResult:
+        """The tools of a plane could not be had."""
+        if not isinstance(error, DeepStrikeError):
+            error = DeepStrikeError(f"the execution plane could not be opened: {told(error)}", code="plane")
+        why = bound().hidden(error.message)
+        message = f"{why}; the goal was not begun and nothing is recorded: run it again when that is mended"
+        code, retryable = error.code, error.retryable
+        usage = UsageEvent(0, 0)
+        self.result = RunResult("", None, "error", (), 0, usage, 0, self.session_id, message, code, retryable)
+        outbox.put(ErrorEvent(message, code, retryable))
+        outbox.put(_done(self.result))
+        return self.result
 
     def _lost(self, session: Session, error: DeepStrikeError) -> RunResult:
         """The log is behind the kernel: the counters are the kernel's, the status is the failure's."""

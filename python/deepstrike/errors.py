@@ -75,13 +75,14 @@ class RunFailed(DeepStrikeError):
 class ToolError(DeepStrikeError):
     """Raise it in a tool to give the model a chosen error, with an optional hint on what to do.
 
-    Unlike other exceptions its text reaches the model without the type's name.
+    Unlike other exceptions its text reaches the model without the type's name. `retryable=True` lets a tool with
+    `retries=` be tried again.
     """
 
     default_code = "tool_error"
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, hint: str | None = None, retryable: bool = False) -> None:
+        super().__init__(message, retryable=retryable)
         self.hint = hint
 
 

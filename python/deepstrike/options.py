@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NoReturn, Protocol, runtime_checkable
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.local import LocalExecutionPlane
 from deepstrike.host.library import Library
-from deepstrike.output.way import MODES
+from deepstrike.output.way import MODES, require_native
 from deepstrike.providers.base import ModelInfo, Provider
 from deepstrike.roles import sub_agents_of
 from deepstrike.sessions.memory import InMemorySessionLog
@@ -43,6 +43,10 @@ class _Durable(Protocol):
         """The same sessions, appended to with this durability from now on."""
 
 
+_ONE_OF_A_KIND = (
+    "RuntimeOptions hold keys, connections and locks, so they are neither pickled nor copied in depth: change some by "
+    "dataclasses.replace(options, …), and build them anew in another process"
+)
 _UNKNOWN_MODEL = ModelInfo(id="")
 _MICRO = 1_000_000
 _OF_A_STORE = ("load_sessions", "load_memories", "commit", "search", "save_session")
@@ -76,6 +80,10 @@ class RuntimeOptions:
     on_tool_suspend: answers a tool's `Suspend`: called with the `ToolSuspendEvent`, gives the answer, a value that JSON
         can hold. A coroutine function runs on the loop, any other function in a thread. What it raises becomes the
         error result of the call. The goal's time goes on meanwhile. None means that a suspended run parks.
+    on_tool_error: what becomes of the other calls of a reply when one of them fails: "continue", they go on;
+        "cancel_siblings", those that run are cancelled (a sync tool is fenced off), those that wait for their turn are
+        not run, and each gets a result that says so; one that waits for an answer goes on waiting. Calls that were
+        refused or unknown have not failed in this sense.
     on_permission_request: says whether a call may run that governance asks about: called with the
         `PermissionRequestEvent`, gives True, False, `Deny("why")` or `Approve(arguments)`; anything else, or raising,
         denies. Functions and the goal's time are as for `on_tool_suspend`. None means that a run that asks parks.
@@ -117,6 +125,7 @@ class RuntimeOptions:
     on_tool_suspend: Callable[[ToolSuspendEvent], object] | None = None
     on_permission_request: Callable[[PermissionRequestEvent], object] | None = None
     governance: Governance | None = None
+    on_tool_error: Literal["continue", "cancel_siblings"] = "continue"
     output_type: object | None = None
     output_mode: OutputMode = "auto"
     durability: Literal["os", "disk"] | None = None
@@ -136,6 +145,7 @@ class RuntimeOptions:
         self._require_limits()
         _require_word("state_placement", self.state_placement, ("frozen", "live"))
         _require_word("output_mode", self.output_mode, MODES)
+        _require_word("on_tool_error", self.on_tool_error, ("continue", "cancel_siblings"))
         _require_text("system_prompt", self.system_prompt)
         _require_texts("initial_memory", self.initial_memory)
         if self.agent_id is not None:
@@ -153,7 +163,8 @@ class RuntimeOptions:
         if self.sub_agent_harness is not None:
             _require_methods("sub_agent_harness", self.sub_agent_harness, "trying", "require_payable")
             self.sub_agent_harness.require_payable(self.max_cost_usd)
-        self.form()
+        if self.form() is not None and self.output_mode == "native":
+            require_native(self.provider)
         self.limits(self.admit({}))
 
     def _require_sources(self) -> None:
@@ -165,6 +176,18 @@ class RuntimeOptions:
             _require_methods("dream_store", self.dream_store, *_OF_A_STORE)
             if not self.agent_id:
                 raise ConfigError('dream_store needs agent_id, which says whose memory it is: give agent_id="my-agent"')
+
+    def __copy__(self) -> RuntimeOptions:
+        """The same objects in other options, as by `dataclasses.replace`."""
+        return replace(self)
+
+    def __deepcopy__(self, _memo: object) -> NoReturn:
+        """Raises `ConfigError`: options hold keys, connections and locks."""
+        raise ConfigError(_ONE_OF_A_KIND)
+
+    def __reduce__(self) -> NoReturn:
+        """Raises `ConfigError`, as `__deepcopy__` does."""
+        raise ConfigError(_ONE_OF_A_KIND)
 
     def _require_limits(self) -> None:
         for name, value in (("max_turns", self.max_turns), ("max_parallel_tools", self.max_parallel_tools)):

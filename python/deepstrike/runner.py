@@ -14,7 +14,7 @@ from deepstrike.children import catalogue, derived, missing_tools
 from deepstrike.clock import current_clock
 from deepstrike.conduct import Conduct, Task
 from deepstrike.errors import ConfigError
-from deepstrike.execution.lifetime import Opening, close, open_plane
+from deepstrike.execution.lifetime import Opening, close, notices, open_plane
 from deepstrike.host.crew import Means
 from deepstrike.host.folding import asked, folded, read, unknown
 from deepstrike.host.lineage import parent_in
@@ -103,7 +103,8 @@ class RuntimeRunner:
 
         Raises `ConfigError` for a goal, session id or extension that is wrong. The run itself raises `SessionBusy`,
         `CorruptLog` or another `SessionError` when the session cannot be opened; awaiting it gives a `RunResult` and
-        raises `RunFailed` on status `error`.
+        raises `RunFailed` on status `error`. Where the plane cannot be opened (an MCP server that is down), the run
+        ends `error` with nothing recorded.
         """
         session = secrets.token_hex(8) if session_id is None else _session_id(session_id)
         parts, wanted = _parts(goal), _criteria(criteria)
@@ -425,6 +426,7 @@ class RuntimeRunner:
             self._options.governance,
             self._form,
             self._perform,
+            notices(self._plane),
         )
 
     def _way(self) -> Way | None:
@@ -447,6 +449,7 @@ class RuntimeRunner:
             options.on_permission_request,
             way,
             self._staff,
+            cancel_siblings=options.on_tool_error == "cancel_siblings",
         )
 
     def _config(self, session: str, extensions: Mapping[str, object], way: Way | None, library: Library) -> Config:

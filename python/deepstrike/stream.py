@@ -74,7 +74,8 @@ class ToolResultEvent:
     """A call has its result; `content` is the text the model gets.
 
     `error_kind` is None for a good result, else one of unknown_tool, invalid_arguments, exception, tool_error, timeout,
-    denied, rate_limited, cancelled, not_run, outcome_unknown, withdrawn.
+    denied, rate_limited, cancelled, not_run, outcome_unknown, withdrawn; in the sandbox also exit_code, limit and
+    confinement.
     """
 
     call_id: str
@@ -171,11 +172,16 @@ class SignalEvent:
 
 @dataclass(frozen=True, slots=True)
 class RetryEvent:
-    """A model call failed before anything was shown and is tried again after `delay_ms`."""
+    """A model call failed before anything was shown and is tried again after `delay_ms`.
+
+    Or a tool's call failed, `call_id` and `name` say which, and its `retries` are not used up.
+    """
 
     attempt: int
     delay_ms: int
     reason: str
+    call_id: str | None = None
+    name: str | None = None
     type: ClassVar[Literal["retry"]] = "retry"
 
 

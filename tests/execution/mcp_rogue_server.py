@@ -83,6 +83,9 @@ def listing(number: object, cursor: str | None) -> None:
         listed.append(tool("bad", inputSchema={"type": "object", "properties": {"a": {"type": "nonsense"}}}))
         listed.append(tool("vast", inputSchema={"type": "object", "description": "", "enum": ["v" * 70_000]}))
         answer(number, {"tools": listed})
+    elif MODE == "misfits":
+        misfits = [tool("empty", inputSchema={}), tool("word", inputSchema="any"), {"description": "nameless"}]
+        answer(number, {"tools": [tool("recall"), *misfits, tool("ok")]})
     else:
         strict = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
         answer(number, {"tools": [*(tool(name) for name in TOOLS), tool("strict", inputSchema=strict)]})

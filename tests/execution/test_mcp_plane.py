@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import signal
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 import pytest_asyncio
 from mcp_calls import REAL, WebServer, alive, call, text_of, until, web_server
 
-from deepstrike import DoneEvent, RuntimeOptions, RuntimeRunner, ScriptedProvider, ToolResultEvent
+from deepstrike import (
+    DoneEvent,
+    InMemorySessionLog,
+    RuntimeOptions,
+    RuntimeRunner,
+    ScriptedProvider,
+    ToolResultEvent,
+    ToolSuspendEvent,
+)
 from deepstrike.errors import ConfigError
 from deepstrike.execution.mcp.elicitation import Elicitation
 from deepstrike.providers.base import Finish, ToolCall
@@ -179,6 +188,56 @@ async def test_given_nobody_to_ask_when_the_server_asks_then_it_is_declined_and_
     assert done.parts[-1] == Text(
         "[The server asked the user: 'Remove /tmp/x?'. It was declined, because nobody is there to answer.]"
     )
+
+
+def remover(make: Make, *, provider: ScriptedProvider, **options: Any) -> tuple[McpExecutionPlane, RuntimeRunner]:
+    plane = make()
+    return plane, RuntimeRunner(RuntimeOptions(provider=provider, execution_plane=plane, **options))
+
+
+def wanting(path: str) -> ScriptedProvider:
+    return ScriptedProvider(
+        [
+            [ToolCall("c1", "remove", json.dumps({"path": path})), Finish("tool_calls")],
+            lambda request: request.turns[-1].parts[0].text,  # type: ignore[union-attr]
+        ]
+    )
+
+
+async def test_given_a_run_with_somebody_to_ask_when_the_server_asks_then_it_is_a_suspension_of_the_call(
+    make: Make,
+) -> None:
+    asked: list[ToolSuspendEvent] = []
+
+    def agree(event: ToolSuspendEvent) -> dict[str, bool]:
+        asked.append(event)
+        return {"sure": True}
+
+    plane, runner = remover(make, provider=wanting("/tmp/x"), on_tool_suspend=agree)
+    async with plane:
+        done = await runner.run("go")
+
+    (event,) = asked
+    assert (done.status, done.text, event.name) == ("completed", "/tmp/x: True", "remove")
+    assert isinstance(event.payload, dict)
+    assert (event.payload["message"], "sure" in event.payload["schema"]["properties"]) == ("Remove /tmp/x?", True)
+
+
+@pytest.mark.parametrize(("answer", "text"), [({"sure": True}, "/tmp/x: True"), (False, "decline"), (3, "decline")])
+async def test_given_a_run_that_parks_at_a_servers_question_when_resumed_then_the_call_is_made_again_with_the_answer(
+    make: Make, answer: object, text: str
+) -> None:
+    log = InMemorySessionLog()
+    plane, runner = remover(make, provider=wanting("/tmp/x"), session_log=log)
+    async with plane:
+        parked = await runner.run("go", session_id="s")
+    provider = ScriptedProvider([lambda request: repr(request.turns[-1].parts)])
+    plane, again = remover(make, provider=provider, session_log=log)
+    async with plane:
+        done = await again.resume("s", answers={parked.pending[0].request_id: answer})
+
+    assert (parked.status, done.status) == ("suspended", "completed")
+    assert text in done.text
 
 
 async def test_given_an_answer_that_does_not_fit_when_the_server_asks_then_it_hears_that_nobody_decided(

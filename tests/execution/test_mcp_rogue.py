@@ -15,8 +15,21 @@ from pathlib import Path
 import pytest
 from mcp_calls import alive, call, children, rogue, text_of, until
 
-from deepstrike.errors import ConfigError, DeepStrikeError
+from deepstrike import (
+    CompositePlane,
+    DoneEvent,
+    ErrorEvent,
+    InMemorySessionLog,
+    RuntimeOptions,
+    RuntimeRunner,
+    ScriptedProvider,
+    ToolResultEvent,
+    UsageEvent,
+)
+from deepstrike.errors import ConfigError, DeepStrikeError, RunFailed
 from deepstrike.execution.mcp.elicitation import Elicitation
+from deepstrike.providers.base import Finish, ModelEvent, ToolCall
+from deepstrike.stream import NoticeEvent
 from deepstrike.wire.message import Text, ToolResult
 
 pytest.importorskip("mcp", reason="the official client is not installed")
@@ -186,7 +199,68 @@ async def test_given_names_and_schemas_that_cannot_be_offered_when_opened_then_t
 
     assert names == [f"{'n' * 57}_feed93", "x_y", "x_y_b24ca9", "x_y_bd3c90"]
     assert sorted(omitted) == ["bad", "vast"]
-    assert sorted(str(record.args[1]) for record in caplog.records if isinstance(record.args, tuple)) == ["bad", "vast"]
+    assert ["'bad' is not offered" in caplog.text, "'vast' is not offered" in caplog.text] == [True, True]
+
+
+async def test_given_tools_that_are_listed_wrongly_when_opened_then_only_they_are_left_out() -> None:
+    async with plane_of("misfits") as plane:
+        names = [spec.name for spec in plane.specs()]
+        served = await call(plane, "ok")
+
+    assert names == ["mcp_recall", "ok"]
+    assert served == FINE
+    wrongly = "the server lists it wrongly: inputSchema"
+    assert plane.omitted == {
+        "empty": f"{wrongly}.type: Field required",
+        "word": f"{wrongly}: Input should be a valid dictionary or instance of InputSchema",
+        "(a tool without a name)": f"{wrongly}: Field required",
+    }
+    assert [notice.code for notice in plane.notices()] == [*["tool_omitted"] * 3, "tool_renamed"]
+    assert plane.notices()[-1].message == (
+        "McpExecutionPlane('python'): the tool 'recall' is offered as 'mcp_recall'; 'recall' is the runtime's own"
+    ).replace("'python'", repr(Path(sys.executable).name))
+
+
+async def test_given_a_server_that_is_down_when_a_run_begins_then_its_stream_ends_with_an_error_and_done() -> None:
+    log = InMemorySessionLog()
+    options = RuntimeOptions(provider=ScriptedProvider(["x"]), execution_plane=plane_of("usage"), session_log=log)
+    async with RuntimeRunner(options) as runner:
+        error, done = [event async for event in runner.run_streaming("go", session_id="s")]
+
+    assert isinstance(error, ErrorEvent)
+    assert isinstance(done, DoneEvent)
+    assert (error.code, error.retryable) == ("mcp_unavailable", True)
+    assert error.message.endswith("nothing is recorded: run it again when that is mended")
+    assert done == DoneEvent(0, 0, "error", UsageEvent(0, 0), "s")
+    assert await log.sessions() == []
+
+
+async def test_given_one_server_of_several_that_is_down_when_a_run_begins_then_it_goes_on_and_says_so() -> None:
+    calls: list[ModelEvent] = [ToolCall("1", "ok", "{}"), ToolCall("2", "gone", "{}"), Finish("tool_calls")]
+    plane = CompositePlane(plane_of(), plane_of("usage"))
+    async with RuntimeRunner(
+        RuntimeOptions(provider=ScriptedProvider([calls, "done"]), execution_plane=plane)
+    ) as runner:
+        events = [event async for event in runner.run_streaming("go")]
+
+    notice, results = events[0], [event for event in events if isinstance(event, ToolResultEvent)]
+    why = f"the tools of McpExecutionPlane({Path(sys.executable).name!r}) are missing: the MCP server "
+    assert isinstance(notice, NoticeEvent)
+    assert (notice.code, notice.message[: len(why)]) == ("plane_unavailable", why)
+    told = {event.call_id: (event.error_kind, why in event.content) for event in results}
+    assert told == {"1": (None, False), "2": ("unknown_tool", True)}
+    assert isinstance(events[-1], DoneEvent)
+    assert events[-1].status == "completed"
+
+
+async def test_given_a_required_server_that_is_down_when_a_run_begins_then_there_is_none() -> None:
+    down = plane_of("usage")
+    for plane in (CompositePlane(plane_of(), down, required=[down]), CompositePlane(plane_of("wordy"), required=True)):
+        async with RuntimeRunner(RuntimeOptions(provider=ScriptedProvider(["x"]), execution_plane=plane)) as runner:
+            with pytest.raises(RunFailed) as failed:
+                await runner.run("go")
+
+        assert failed.value.code == "mcp_unavailable"
 
 
 async def test_given_a_server_that_will_not_end_when_closed_then_it_is_killed() -> None:

@@ -6,16 +6,20 @@ import pytest
 
 from deepstrike import (
     CompositePlane,
+    DoneEvent,
+    ErrorEvent,
     FilteredExecutionPlane,
     LocalExecutionPlane,
     RuntimeOptions,
     RuntimeRunner,
     ScriptedProvider,
+    UsageEvent,
     tool,
 )
-from deepstrike.errors import ConfigError
+from deepstrike.errors import ConfigError, RunFailed
 from deepstrike.execution.base import ExecutionPlane, Invocation
 from deepstrike.providers.base import Finish, ToolCall
+from deepstrike.stream import NoticeEvent
 from deepstrike.wire.message import ToolResult, ToolSpec, Validated
 
 
@@ -89,5 +93,56 @@ async def test_given_a_late_plane_that_offers_the_same_name_when_a_run_begins_th
     twice = LocalExecutionPlane().register(tool(name="far")(lambda x: x))
     runner = RuntimeRunner(RuntimeOptions(provider=model("far"), execution_plane=CompositePlane(twice, Late())))
 
-    with pytest.raises(ConfigError, match="two planes offer a tool named 'far'"):
+    with pytest.raises(RunFailed, match="two planes offer a tool named 'far'") as failed:
         await runner.run("go")
+
+    assert failed.value.code == "config"
+
+
+class Broken(Late):
+    """Cannot be opened, until it is mended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mended = False
+
+    async def open(self) -> None:
+        if not self.mended:
+            raise OSError("the cable is out")
+        await super().open()
+
+    def __repr__(self) -> str:
+        return "Broken()"
+
+
+async def test_given_a_plane_whose_opening_raises_when_a_run_begins_then_it_ends_with_an_error_and_done() -> None:
+    runner = RuntimeRunner(RuntimeOptions(provider=model("far"), execution_plane=Broken()))
+
+    events = [event async for event in runner.run_streaming("go", session_id="s")]
+
+    said = "the execution plane could not be opened: OSError: the cable is out; the goal was not begun and nothing is "
+    assert events == [
+        ErrorEvent(said + "recorded: run it again when that is mended", "plane", False),
+        DoneEvent(0, 0, "error", UsageEvent(0, 0), "s"),
+    ]
+
+
+async def test_given_a_plane_of_several_that_was_down_when_it_is_mended_then_the_next_run_has_its_tools() -> None:
+    broken = Broken()
+    plane = CompositePlane(LocalExecutionPlane().register(near), FilteredExecutionPlane(broken, ["far"]))
+    runner = RuntimeRunner(RuntimeOptions(provider=(provider := model("near")), execution_plane=plane))
+
+    notice, *_ = [event async for event in runner.run_streaming("go")]
+    broken.mended = True
+    first, *_ = [event async for event in runner.run_streaming("again")]
+
+    assert isinstance(notice, NoticeEvent)
+    assert notice.message.endswith("are missing: OSError: the cable is out")
+    assert not isinstance(first, NoticeEvent)
+    assert [spec.name for spec in provider.requests[0].tools] == ["near", "recall", "update_plan"]
+    assert [spec.name for spec in provider.requests[-1].tools] == ["far", "near", "recall", "update_plan"]
+
+
+def test_given_a_required_plane_that_is_not_there_when_put_together_then_the_error_says_so() -> None:
+    with pytest.raises(ConfigError, match="required= names a plane that is not in this CompositePlane"):
+        CompositePlane(LocalExecutionPlane(), required=[LocalExecutionPlane()])

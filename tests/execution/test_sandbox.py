@@ -41,12 +41,13 @@ TWO_LAYERS = ["landlock", "seccomp"]
 
 
 def _group() -> str:
-    """What is said of the control group where one can be made."""
-    fence = raise_fence(10)
+    """What is said of the control groups, where such can be made."""
+    fence = raise_fence(10, 2**30)
     if fence is None:
-        return ""
+        return " + memory watch"
     fence.take_down()
-    return " + pids group"
+    processes = " + pids group" if fence.counts_processes else ""
+    return processes + (" + memory group" if fence.counts_memory else " + memory watch")
 
 
 GROUP = _group()
@@ -338,6 +339,50 @@ async def test_given_limits_when_a_whole_run_goes_beyond_its_memory_then_all_of_
     assert (result.error_kind, last["stopped"]) == ("limit", "it used more memory than allowed and was killed")
 
 
+@pytest.mark.parametrize("layers", [None, TWO_LAYERS])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os, time\nheld = [os.memfd_create(str(n)) for n in range(4)]\n"
+        "for each in held:\n    for _ in range(90):\n        os.write(each, b'x' * 1_000_000)\n",
+        "import mmap, os, time\nfor _ in range(8):\n    held = mmap.mmap(-1, 50_000_000)\n"
+        "    held.write(b'x' * 50_000_000)\n    os.fork() or time.sleep(600)\n    held.close()\n",
+    ],
+    ids=["memfds", "shared mappings"],
+)
+async def test_given_memory_that_is_shared_when_it_goes_beyond_the_limit_then_the_run_ends(
+    code: str, layers: list[str] | None
+) -> None:
+    limits = SandboxLimits(memory_mb=150, processes=20)
+    async with SandboxExecutionPlane(limits=limits, layers=layers, timeout_ms=20_000) as plane:
+        result, _, last = await run(plane, code=code + "print('HELD', flush=True)\ntime.sleep(600)")
+
+    held = "it used more memory than allowed and was killed"
+    assert (result.error_kind, last.get("stopped")) in [("limit", held), ("exit_code", None)]
+    assert "memory group" not in last["confinement"] or last["stopped"] == held
+    assert "HELD" not in str(result.parts)
+
+
+@pytest.mark.parametrize("layers", [None, TWO_LAYERS])
+async def test_given_runs_that_are_over_when_looked_at_then_no_control_group_is_left(
+    layers: list[str] | None,
+) -> None:
+    async with SandboxExecutionPlane(layers=layers) as plane:
+        task, shown = begin(plane, "echo begun; sleep 600")
+        await shown.changed.wait()
+        (launcher,) = [process for process in with_mark("confine.launch") if _parent(process) == os.getpid()]
+        during = _groups(launcher)
+        task.cancel()
+        await asyncio.wait({task})
+
+    assert bool(during) == ("group" in GROUP)
+    assert _groups(launcher) == []
+
+
+def _groups(launcher: int) -> list[str]:
+    return [folder for folder, _, _ in os.walk("/sys/fs/cgroup") if f"/deepstrike-{launcher}-" in folder]
+
+
 # ---- what is refused
 
 
@@ -450,7 +495,7 @@ async def test_given_a_program_with_children_when_the_call_is_cancelled_then_all
 
 @pytest.mark.parametrize("layers", [None, TWO_LAYERS])
 async def test_given_a_host_that_is_killed_when_a_program_runs_then_it_ends_too(
-    layers: list[str] | None, tmp_path: Path
+    layers: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = f"mark-host-{os.getpid()}"
     code = (
@@ -471,6 +516,15 @@ async def test_given_a_host_that_is_killed_when_a_program_runs_then_it_ends_too(
         host.send_signal(signal.SIGKILL)
 
     assert await gone(mark) == []
+    (left,) = tmp_path.glob("deepstrike-sandbox-*")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    async with SandboxExecutionPlane(layers=layers) as plane:
+        await run(plane, command="true")
+        assert not left.exists()
+        (mine,) = tmp_path.glob("deepstrike-sandbox-*")
+        async with SandboxExecutionPlane(layers=layers) as other:
+            await run(other, command="true")
+            assert mine.exists()
 
 
 async def test_given_a_launcher_that_is_killed_when_a_program_runs_then_the_result_says_so() -> None:

@@ -47,6 +47,18 @@ def policy(network: bool | tuple[int, ...] = False, wanted: tuple[str, ...] | No
     return Policy(("/bin/true",), {"A": "é"}, "/w", ("/usr",), ("/r",), ("/w",), network, limits, wanted, True)
 
 
+def _counts_memory() -> bool:
+    """Whether a memory control group can be made here."""
+    fence = raise_fence(None, 2**30)
+    if fence is None:
+        return False
+    fence.take_down()
+    return fence.counts_memory
+
+
+COUNTS_MEMORY = _counts_memory()
+
+
 class Filter:
     """A seccomp program, run as the kernel runs it."""
 
@@ -55,7 +67,10 @@ class Filter:
         self.steps = [struct.unpack_from("=HBBI", found, at) for at in range(0, len(found), 8)]
 
     def says(self, name: str, *arguments: int) -> str:
-        tables = (syscalls.JUDGED, syscalls.METADATA, syscalls.KERNEL, syscalls.MOUNTS, syscalls.SIGNALS)
+        tables = (
+            *(syscalls.JUDGED, syscalls.METADATA, syscalls.KERNEL, syscalls.MOUNTS, syscalls.SIGNALS),
+            syscalls.UNCOUNTED_MEMORY,
+        )
         (number, *_) = (table[name][self.column] for table in tables if name in table)
         assert number is not None
         return self.judges(number, self.audit, arguments)
@@ -85,9 +100,15 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
     class Machine(NamedTuple):
         machine: str
 
-    def made(network: bool | tuple[int, ...] = False, *, namespaces: bool = False, scoped: bool = True) -> Filter:
+    def made(
+        network: bool | tuple[int, ...] = False,
+        *,
+        namespaces: bool = False,
+        scoped: bool = True,
+        memory_counted: bool = True,
+    ) -> Filter:
         monkeypatch.setattr(os, "uname", lambda: Machine(request.param))
-        return Filter(request.param, build_filter(policy(network), Around(namespaces, scoped)))
+        return Filter(request.param, build_filter(policy(network), Around(namespaces, scoped, memory_counted)))
 
     return made
 
@@ -101,6 +122,26 @@ def test_given_another_interface_or_an_unknown_call_when_judged_then_it_is_not_t
     assert made.judges(syscalls.LAST_KNOWN + 1, made.audit) == ABSENT
     assert made.judges(0x40000000 + 1, made.audit) == ABSENT
     assert made.judges(1, made.audit) == ALLOWED
+
+
+@pytest.mark.parametrize("name", ["memfd_create", "memfd_secret", "shmget"])
+def test_given_memory_that_no_group_counts_when_it_would_be_held_without_being_mapped_then_it_is_refused(
+    make: Callable[..., Filter], name: str
+) -> None:
+    assert make(namespaces=True, memory_counted=False).says(name) == REFUSED
+    assert make(namespaces=True, memory_counted=True).says(name) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"), [(0x21, REFUSED), (0x8021, REFUSED), (0x22, ALLOWED), (0x01, ALLOWED), (0x02, ALLOWED)]
+)
+def test_given_memory_that_no_group_counts_when_some_is_mapped_then_only_what_is_shared_and_no_file_is_refused(
+    make: Callable[..., Filter], flags: int, found: str
+) -> None:
+    made = make(memory_counted=False)
+
+    assert made.says("mmap", 0, 4096, 3, flags) == found
+    assert make(memory_counted=True).says("mmap", 0, 4096, 3, flags) == ALLOWED
 
 
 INET, UNIX, STREAM, DATAGRAM, CLOEXEC = 2, 1, 1, 2, 0o2000000
@@ -275,7 +316,7 @@ def test_given_a_report_when_it_crosses_then_it_is_the_same_and_an_empty_one_is_
 
 
 def test_given_a_fence_when_processes_double_inside_then_the_system_stops_them() -> None:
-    fence = raise_fence(4)
+    fence = raise_fence(4, None)
     if fence is None:
         pytest.skip("no pids control group can be made here")
     child = os.fork()
@@ -292,12 +333,68 @@ def test_given_a_fence_when_processes_double_inside_then_the_system_stops_them()
             os._exit(made)
         os._exit(99)
     _, status = os.waitpid(child, 0)
-    left = [int(line) for line in Path(fence.path, "cgroup.procs").read_text().split()]
+    (group,) = groups(fence.name)
+    left = [int(line) for line in (group / "cgroup.procs").read_text().split()]
     for process in left:
         os.kill(process, signal.SIGKILL)
 
     assert (os.waitstatus_to_exitcode(status), len(left)) == (3, 3)
-    while Path(fence.path, "cgroup.procs").read_text().split():
+    while (group / "cgroup.procs").read_text().split():
         time.sleep(0.01)
     fence.take_down()
-    assert not Path(fence.path).exists()
+    assert groups(fence.name) == []
+
+
+def groups(name: str) -> list[Path]:
+    """The control groups of this name, wherever they are."""
+    return [Path(folder) for folder, _, _ in os.walk("/sys/fs/cgroup") if folder.endswith(f"/{name}")]
+
+
+@pytest.mark.skipif(not COUNTS_MEMORY, reason="no memory control group can be made here")
+def test_given_a_fence_when_what_is_inside_takes_too_much_memory_then_the_system_ends_it_and_says_so() -> None:
+    fence = raise_fence(None, 32 * 2**20)
+    assert fence is not None
+    assert not fence.out_of_memory()
+    child = os.fork()
+    if child == 0:
+        fence.enter()
+        held = os.memfd_create("held")
+        for _ in range(64):
+            os.write(held, b"x" * 2**20)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+    assert fence.out_of_memory()
+    fence.take_down()
+    assert groups(fence.name) == []
+
+
+def test_given_groups_that_killed_launchers_left_when_a_fence_is_raised_then_the_empty_ones_are_gone() -> None:
+    fence = raise_fence(4, None)
+    if fence is None:
+        pytest.skip("no control group can be made here")
+    (group,) = groups(fence.name)
+    gone = os.fork()
+    if gone == 0:
+        os._exit(0)
+    os.waitpid(gone, 0)
+    left = [group.parent / f"deepstrike-{gone}-00", group.parent / "deepstrike-other", group.parent / f"mine-{gone}-0"]
+    for folder in left:
+        folder.mkdir(exist_ok=True)
+    again = raise_fence(4, None)
+
+    assert again is not None
+    assert [folder.exists() for folder in (*left, group)] == [False, True, True, True]
+    for folder in left[1:]:
+        folder.rmdir()
+    again.take_down()
+    fence.take_down()
+
+
+def test_given_a_place_without_control_groups_when_a_fence_is_wanted_then_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("deepstrike.execution.confine.fence._ROOT", str(tmp_path))
+
+    assert raise_fence(4, 1_000) is None

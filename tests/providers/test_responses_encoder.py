@@ -310,9 +310,13 @@ def test_given_fields_of_tools_when_no_tools_are_offered_then_they_are_not_sent(
 
 
 def test_given_strict_tools_when_asked_for_then_only_schemas_that_fit_are_strict() -> None:
-    tools = (ADD, ToolSpec("tight", "", STRICT))
-    assert [tool["strict"] for tool in json.loads(body_of(tools=tools, strict=True))["tools"]] == [False, True]
-    assert [tool["strict"] for tool in json.loads(body_of(tools=tools))["tools"]] == [False, False]
+    free = ToolSpec("free", "", '{"type":"object","additionalProperties":{"type":"string"}}')
+    tools = (ADD, ToolSpec("tight", "", STRICT), free)
+    sent = json.loads(body_of(tools=tools, strict=True))["tools"]
+    assert [tool["strict"] for tool in sent] == [True, True, False]
+    assert sent[0]["parameters"]["required"] == ["y", "x"]
+    assert sent[2]["parameters"] == json.loads(free.parameters)
+    assert [tool["strict"] for tool in json.loads(body_of(tools=tools))["tools"]] == [False, False, False]
 
 
 @pytest.mark.parametrize(

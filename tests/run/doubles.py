@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from deepstrike import (
     DoneEvent,
@@ -98,6 +98,7 @@ def runner_of(
     on_tool_suspend: Callable[[ToolSuspendEvent], object] | None = None,
     on_permission_request: Callable[[PermissionRequestEvent], object] | None = None,
     governance: Governance | None = None,
+    on_tool_error: Literal["continue", "cancel_siblings"] = "continue",
 ) -> RuntimeRunner:
     """A runner around `provider` with these tools."""
     return RuntimeRunner(
@@ -114,6 +115,7 @@ def runner_of(
             on_tool_suspend=on_tool_suspend,
             on_permission_request=on_permission_request,
             governance=governance,
+            on_tool_error=on_tool_error,
         )
     )
 

@@ -84,7 +84,7 @@ async def parked(*people: str) -> InMemorySessionLog:
     result = await runner_of(paying(*people), Bank().pay, log=log, governance=asks()).run("go", session_id="s")
     assert (result.status, [request.arguments for request in result.pending]) == (
         "suspended",
-        [{"to": who} for who in people],
+        [{"to": who, "amount": 1} for who in people],
     )
     return log
 
@@ -103,7 +103,7 @@ async def test_a_call_that_is_asked_about_runs_once_somebody_said_yes() -> None:
         return True
 
     bank, script, events = await attended(yes)
-    request = PermissionRequestEvent("2", "c1", "pay", {"to": "ann"}, "money moves")
+    request = PermissionRequestEvent("2", "c1", "pay", {"to": "ann", "amount": 1}, "money moves")
     assert only(PermissionRequestEvent, events) == seen == [request]
     assert (bank.paid, done_of(events).status, only(ToolDeniedEvent, events)) == ([("ann", 1)], "completed", [])
     assert result_texts(script.turns[1]) == ["paid 1 to ann"]
@@ -280,7 +280,7 @@ async def test_without_a_callback_the_run_parks_and_any_process_answers() -> Non
     bank, log = Bank(), InMemorySessionLog()
     runner = runner_of(paying("ann"), bank.pay, log=log, governance=asks())
     events = await events_of(runner.run_streaming("go", session_id="s"))
-    request = PendingRequest("2", "approval", "c1", "pay", {"to": "ann"}, reason="money moves")
+    request = PendingRequest("2", "approval", "c1", "pay", {"to": "ann", "amount": 1}, reason="money moves")
     assert (done_of(events).status, done_of(events).pending, bank.paid) == ("suspended", (request,), [])
     assert await kinds_of(log, "s") == ["started", "replied", "judged"]
     assert await runner.pending("s") == (request,)
@@ -310,7 +310,7 @@ async def test_an_answer_is_taken_once_and_only_if_it_fits() -> None:
             later(log, Bank())[0].resume("s", answers={"c1": broken})
     assert await log.read("s") == before
     some = await later(log, Bank())[0].resume("s", answers={"c1": False})
-    assert (some.status, [request.arguments for request in some.pending]) == ("suspended", [{"to": "bob"}])
+    assert (some.status, [request.arguments for request in some.pending]) == ("suspended", [{"to": "bob", "amount": 1}])
     with pytest.raises(ConfigError, match="answered before"):
         await later(log, Bank())[0].resume("s", answers={"c1": True})
     bank = Bank()
@@ -353,8 +353,8 @@ async def test_a_callback_in_a_later_process_answers_what_was_parked() -> None:
     runner = runner_of(script, bank.pay, log=log, governance=asks(), on_permission_request=yes)
     assert (await runner.resume("s")).status == "completed"
     assert sorted(seen, key=lambda request: request.call_id) == [
-        PermissionRequestEvent("2", "c1", "pay", {"to": "ann"}, "money moves"),
-        PermissionRequestEvent("3", "c2", "pay", {"to": "bob"}, "money moves"),
+        PermissionRequestEvent("2", "c1", "pay", {"to": "ann", "amount": 1}, "money moves"),
+        PermissionRequestEvent("3", "c2", "pay", {"to": "bob", "amount": 1}, "money moves"),
     ]
     assert bank.paid == [("bob", 1)]
 
@@ -364,9 +364,15 @@ async def test_an_approval_is_of_the_arguments_that_were_shown_and_of_no_others(
     ran: list[str] = []
 
     @tool
-    async def pay(to: str, currency: str = "BTC") -> str:
+    async def pay(to: str, amount: int = 1) -> str:
         """Pay somebody."""
         ran.append(to)
+        return "paid"
+
+    @tool(name="pay")
+    async def dearer(to: str, amount: int = 1_000) -> str:
+        """Pay somebody."""
+        ran.append(f"{amount} to {to}")
         return "paid"
 
     @tool(name="pay")
@@ -375,12 +381,12 @@ async def test_an_approval_is_of_the_arguments_that_were_shown_and_of_no_others(
         ran.append(str(to))
         return "paid"
 
-    for changed in (stricter, pay):
+    for changed in (stricter, dearer, pay):
         script = Script(say("Done."))
         runner = runner_of(script, changed, log=await copied(log, "s"), governance=asks())
         events = await events_of(runner.resume("s", answers={"c1": True}))
         assert (done_of(events).status, only(ToolResultEvent, events)[0].is_error) == ("completed", changed is stricter)
-    assert ran == ["ann"], "a default that was added changes nothing of what was shown"
+    assert ran == ["1 to ann", "ann"], "what was left out is what it was when it was shown"
 
 
 async def test_an_approval_outlives_a_crash_before_its_tool_begins() -> None:

@@ -67,7 +67,7 @@ async def test_whatever_a_run_is_given_is_recorded_and_prompted_without_the_secr
     runner = runner_of(script, vault.log_in, log=log, system_prompt=f"The key is {KEY}.")
     events = await events_of(runner.run_streaming(f"log in with {KEY}", session_id="s", criteria=[f"not {KEY}"]))
     assert (vault.got, done_of(events).status) == ([KEY], "completed")
-    assert [dict(event.arguments) for event in only(ToolCallEvent, events)] == [{"password": HIDDEN}]
+    assert [dict(event.arguments) for event in only(ToolCallEvent, events)] == [{"password": HIDDEN, "note": ""}]
     assert [event.content for event in only(ToolResultEvent, events)] == [f"{HIDDEN} was right"]
     assert KEY.encode() not in await recorded(log)
     assert KEY not in repr(script.turns) + repr([(request.system_stable, request.tools) for request in script.requests])
@@ -155,7 +155,7 @@ async def test_arguments_that_a_person_gives_reach_the_tool_and_are_recorded_wit
     )
     await runner.run("go", session_id="s")
     assert (vault.got, KEY.encode() in await recorded(log)) == ([KEY], False)
-    assert [dict(request.arguments) for request in shown] == [{"password": "?"}]
+    assert [dict(request.arguments) for request in shown] == [{"password": "?", "note": ""}]
 
 
 async def test_a_providers_key_is_bound_when_the_provider_is_made() -> None:

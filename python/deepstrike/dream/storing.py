@@ -19,16 +19,16 @@ T = TypeVar("T")
 
 
 async def undreamed(store: DreamStore, agent_id: str) -> list[SessionData]:
-    """The sessions of the agent that were not dreamed of as they stand, in the order of the store."""
-    loaded = await _asked("load_sessions", store.load_sessions(agent_id))
+    """The sessions of the agent that were not dreamed of as they stand, in the order of the store; None is none."""
+    loaded = await _asked("load_sessions", store.load_sessions(agent_id)) or []
     if not isinstance(loaded, list | tuple) or not all(map(_is_session, loaded)):
         raise _wrong("load_sessions", "a list of SessionData, each message a mapping")
     return [session for session in loaded if not is_dreamed(session)]
 
 
 async def memories(store: DreamStore, agent_id: str) -> list[MemoryEntry]:
-    """All memories of the agent."""
-    loaded = await _asked("load_memories", store.load_memories(agent_id))
+    """All memories of the agent; None is none."""
+    loaded = await _asked("load_memories", store.load_memories(agent_id)) or []
     if not isinstance(loaded, list | tuple) or not all(isinstance(entry, MemoryEntry) for entry in loaded):
         raise _wrong("load_memories", "a list of MemoryEntry")
     return list(loaded)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from deepstrike.wire.message import ToolResult, ToolSpec, Validated
 
 
+def unseen(_tried: int, _delay_ms: int, _reason: str) -> None:
+    """The `again` of an invocation that nobody watches."""
+
+
 async def misplaced(payload: object) -> object:
     """The `suspend` of an invocation that nobody can answer: raises `Misplaced`."""
     raise Misplaced
@@ -24,7 +28,8 @@ class Invocation(msgspec.Struct, frozen=True, eq=False):
     """One tool run. `args_text` is validated JSON; `show(delta, chunk)` streams what a generator tool yields.
 
     `show` waits while the caller does not keep up. `suspend(payload)` puts a tool's question and gives the answer; it
-    raises `Parked`, which a plane lets through, where the tool must be closed until the answer comes.
+    raises `Parked`, which a plane lets through, where the tool must be closed until the answer comes. `again(tried,
+    delay_ms, reason)` tells that the plane tries the call again after a failure.
     """
 
     name: str
@@ -32,6 +37,7 @@ class Invocation(msgspec.Struct, frozen=True, eq=False):
     context: ToolContext
     show: Callable[[str, object | None], Awaitable[None]]
     suspend: Callable[[object], Awaitable[object]] = misplaced
+    again: Callable[[int, int, str], None] = unseen
 
 
 @runtime_checkable

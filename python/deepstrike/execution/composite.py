@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from deepstrike.errors import ConfigError
-from deepstrike.execution.lifetime import Opening, close, open_plane
+from deepstrike.errors import ConfigError, DeepStrikeError
+from deepstrike.execution.lifetime import Opening, close, notices, open_plane
 from deepstrike.execution.unknown import unknown_tool
 from deepstrike.tools.failures import failure
-from deepstrike.wire.message import Err
+from deepstrike.wire.message import Err, Notice
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from types import TracebackType
 
     from deepstrike.execution.base import ExecutionPlane, Invocation
     from deepstrike.wire.message import ToolResult, ToolSpec, Validated
 
 
+_log = logging.getLogger("deepstrike")
+
+
 class CompositePlane:
     """The tools of all its planes, each run where it lives.
 
     A name belongs to one plane: with two of them that offer it no run begins. Planes may be opened later and change
-    their tools, so names are looked up anew when they are needed.
+    their tools, so names are looked up anew when they are needed. A plane that cannot be opened, such as that of an
+    MCP server which is down, is passed over: the run goes on without its tools, begins with a `NoticeEvent` that says
+    so (code `plane_unavailable`), and tries it again the next time.
     """
 
-    def __init__(self, *planes: ExecutionPlane) -> None:
-        """Raises `ConfigError` if two planes offer a tool of the same name, or one plane is there twice.
+    def __init__(self, *planes: ExecutionPlane, required: bool | Collection[ExecutionPlane] = False) -> None:
+        """`required` are the planes without which no run begins: all of them (True), none, or those of a list.
 
-        Planes whose tools are known once they are open are compared when a run begins.
+        Raises `ConfigError` if two planes offer a tool of the same name, one plane is there twice, or a required one is
+        not there. Planes whose tools are known once they are open are compared when a run begins.
         """
         if len({id(plane) for plane in planes}) < len(planes):
             raise ConfigError("a plane stands twice in this CompositePlane; give each once")
         self._planes = planes
+        self._required = _required(required, planes)
+        self._absent: dict[int, str] = {}
         self._seen: tuple[tuple[ToolSpec, ...], ...] = ()
         self._merged: tuple[ToolSpec, ...] = ()
         if not any(isinstance(plane, Opening) for plane in planes):
@@ -43,7 +54,7 @@ class CompositePlane:
 
         Raises `ConfigError` for a name that two planes offer, and what a plane raises that is not open yet.
         """
-        seen = tuple(plane.specs() for plane in self._planes)
+        seen = tuple(self._specs(at, plane) for at, plane in enumerate(self._planes))
         if any(one is not other for one, other in zip(seen, self._seen, strict=False)) or len(seen) != len(self._seen):
             merged = tuple(sorted((spec for specs in seen for spec in specs), key=lambda spec: spec.name))
             self._check(merged)
@@ -63,9 +74,25 @@ class CompositePlane:
         return await plane.execute(invocation)
 
     async def open(self) -> None:
-        """Open every plane whose tools are only known then. Raises what the first one that fails raises."""
-        for plane in self._planes:
-            await open_plane(plane)
+        """Open every plane whose tools are only known then, all at once. Raises what a required one raises."""
+        found = await asyncio.gather(*map(open_plane, self._planes), return_exceptions=True)
+        absent: dict[int, str] = {}
+        for at, error in enumerate(found):
+            if error is None:
+                continue
+            if at in self._required or not isinstance(error, Exception):
+                raise error
+            absent[at] = error.message if isinstance(error, DeepStrikeError) else f"{type(error).__name__}: {error}"
+            _log.warning("the tools of %r are missing: %s", self._planes[at], absent[at])
+        self._absent = absent
+
+    def notices(self) -> tuple[Notice, ...]:
+        """The planes that could not be opened, and what the others have to tell."""
+        missing = [
+            Notice("plane_unavailable", f"the tools of {self._planes[at]!r} are missing: {why}")
+            for at, why in self._absent.items()
+        ]
+        return (*missing, *(notice for plane in self._planes for notice in notices(plane)))
 
     async def aclose(self) -> None:
         """Close every plane that holds anything open, the last one first, and all of them; raises the first error."""
@@ -104,5 +131,25 @@ class CompositePlane:
         except ConfigError:  # it is not open, or a tool of it has no schema: it offers nothing
             return set()
 
+    def _specs(self, at: int, plane: ExecutionPlane) -> tuple[ToolSpec, ...]:
+        """Those of a plane; of one that could not be opened what it knows from before, if it knows anything."""
+        if at not in self._absent:
+            return plane.specs()
+        try:
+            return plane.specs()
+        except ConfigError:
+            return ()
+
     def _unknown(self, name: str) -> str:
-        return unknown_tool(name, (each for plane in self._planes for each in self._names(plane)))
+        text = unknown_tool(name, (each for plane in self._planes for each in self._names(plane)))
+        missing = (f"; the tools of {self._planes[at]!r} are missing: {why}" for at, why in self._absent.items())
+        return text + "".join(missing)
+
+
+def _required(required: bool | Collection[ExecutionPlane], planes: tuple[ExecutionPlane, ...]) -> set[int]:
+    if isinstance(required, bool):
+        return set(range(len(planes))) if required else set()
+    wanted = {id(plane) for plane in required}
+    if not wanted <= {id(plane) for plane in planes}:
+        raise ConfigError("required= names a plane that is not in this CompositePlane; give it there, too")
+    return {at for at, plane in enumerate(planes) if id(plane) in wanted}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ConfigError
-from deepstrike.execution.lifetime import close, open_plane
+from deepstrike.execution.lifetime import close, notices, open_plane
 from deepstrike.execution.unknown import unknown_tool
 from deepstrike.kernel import glob
 from deepstrike.tools.failures import failure
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from deepstrike.execution.base import ExecutionPlane, Invocation
-    from deepstrike.wire.message import ToolResult, ToolSpec, Validated
+    from deepstrike.wire.message import Notice, ToolResult, ToolSpec, Validated
 
     Allow = Iterable[str] | Callable[[str], bool]
 
@@ -60,6 +60,10 @@ class FilteredExecutionPlane:
     async def open(self) -> None:
         """Open the inner plane, if its tools are only known then."""
         await open_plane(self._inner)
+
+    def notices(self) -> tuple[Notice, ...]:
+        """What the inner plane has to tell about its tools."""
+        return notices(self._inner)
 
     async def aclose(self) -> None:
         """Close the inner plane, if it holds anything open."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from deepstrike.wire.message import Notice
 
 
 @runtime_checkable
@@ -19,6 +22,19 @@ class Closing(Protocol):
 
     async def aclose(self) -> None:
         """End what it opened; calls under way come to an error result. Closing twice does nothing more."""
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A plane that may lack tools which one would expect."""
+
+    def notices(self) -> tuple[Notice, ...]:
+        """What is missing or otherwise than expected, as it stands now; shown at the beginning of every run."""
+
+
+def notices(plane: object) -> tuple[Notice, ...]:
+    """What the plane has to tell about its tools."""
+    return plane.notices() if isinstance(plane, Telling) else ()
 
 
 async def open_plane(plane: object) -> None:

@@ -11,7 +11,7 @@ from deepstrike.execution.unknown import unknown_tool
 from deepstrike.kernel import META_TOOLS
 from deepstrike.tools.decorator import tool_in
 from deepstrike.tools.failures import failure
-from deepstrike.tools.running import run_tool
+from deepstrike.tools.repeating import run_repeatedly
 from deepstrike.wire.message import Err
 
 if TYPE_CHECKING:
@@ -99,4 +99,4 @@ class LocalExecutionPlane:
         made = self._tools.get(invocation.name)
         if made is None:
             return failure("unknown_tool", unknown_tool(invocation.name, self._tools))
-        return await run_tool(made, invocation)
+        return await run_repeatedly(made, invocation)

@@ -14,7 +14,7 @@ from deepstrike.errors import ConfigError, ToolError
 from deepstrike.execution.confine.landlock import landlock_abi
 from deepstrike.execution.confine.policy import Policy
 from deepstrike.execution.sandbox_access import SYSTEM, SandboxLimits, check_access, python_paths
-from deepstrike.execution.sandbox_places import Places
+from deepstrike.execution.sandbox_places import Places, sweep
 from deepstrike.execution.sandbox_run import Launched
 from deepstrike.execution.unknown import unknown_tool
 from deepstrike.tools.allowance import Allowance
@@ -127,6 +127,8 @@ class SandboxExecutionPlane:
             return failure("unknown_tool", unknown_tool(invocation.name, self._tools))
         try:
             positional, named = made.bind(invocation.args_text, invocation.context)
+            if self._places.fresh():
+                await run_in_thread(sweep)
             policy = self._policy(made.function(*positional, **named), invocation.context.session_id)
             return await self._run(policy, invocation)
         except InvalidArguments as refused:

@@ -11,6 +11,7 @@ from typing import Final
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.confine.policy import LAYERS, Limits
+from deepstrike.secrets import bind_named
 
 Paths = Sequence[str | os.PathLike[str]]
 Network = bool | Sequence[int]
@@ -35,8 +36,10 @@ class SandboxLimits:
     """Bounds of one run; None for none.
 
     `cpu_seconds`, `memory_mb`, `file_mb` and `open_files` hold for each process, `processes` (their threads counted)
-    and again `memory_mb` for all of a run together. The first process beyond fails to start, or, where the system does
-    not count them (those of user 0), the run is ended. How much a run writes in all is not bounded.
+    and again `memory_mb` for all of a run together: by a control group (`memory group` in the result), shared memory
+    and files in memory included; where none can be made by looking ten times a second (`memory watch`), and shared
+    memory that belongs to no file is then refused. The first process beyond fails to start, or, where the system does
+    not count them (those of user 0), the run is ended. How much a run writes to disks in all is not bounded.
     """
 
     cpu_seconds: int | None = 60
@@ -157,6 +160,7 @@ def _environment(env: object) -> Mapping[str, str]:
             raise ConfigError(f"env: {name!r} is no name of a variable")
         if not isinstance(value, str) or "\0" in value:  # the value may be a secret, so it is not shown
             raise ConfigError(f"env: the value of {name!r} must be a string without NUL")
+    bind_named(env)
     return dict(env)
 
 

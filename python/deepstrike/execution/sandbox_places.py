@@ -8,18 +8,27 @@ import logging
 import os
 import secrets
 import stat
+import sys
 import tempfile
 import threading
 import weakref
+from contextlib import suppress
 from typing import Final
 
+if sys.platform != "win32":
+    import fcntl
+
 _log: Final = logging.getLogger("deepstrike")
+_PREFIX: Final = "deepstrike-sandbox-"
+_ATTEMPTS: Final = 100
+_SWEPT: Final = 1_000
 
 
 class Places:
     """A directory for each session, made when it is first used, below one that is removed in the end.
 
     So what one session wrote, no other one reads. A process that was forked makes its own, and leaves its parent's.
+    What hosts left that were killed is removed by the next one: a lock says of each whether its host lives.
     """
 
     def __init__(self) -> None:
@@ -33,13 +42,17 @@ class Places:
         with self._lock:
             if self._root is None or self._owner != os.getpid():
                 self._owner = os.getpid()
-                self._root = os.path.realpath(tempfile.mkdtemp(prefix="deepstrike-sandbox-"))
-                self._finish = weakref.finalize(self, _remove_own, self._root, self._owner)
+                self._root, lock = _make_locked()
+                self._finish = weakref.finalize(self, _remove_own, self._root, lock, self._owner)
             root = self._root
         name = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:32]
         path = os.path.join(root, name)
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path
+
+    def fresh(self) -> bool:
+        """Whether none was made yet, so that it is the time to `sweep`."""
+        return self._root is None
 
     def remove(self) -> None:
         """Remove them all; the next use makes new ones."""
@@ -49,9 +62,47 @@ class Places:
             finish()
 
 
-def _remove_own(root: str, owner: int) -> None:
+def sweep() -> None:
+    """Remove the directories of this user's whose hosts are gone, where the system's temporary ones are."""
+    with suppress(OSError):
+        top = tempfile.gettempdir()
+        for name in [each for each in os.listdir(top) if each.startswith(_PREFIX)][:_SWEPT]:
+            root = os.path.join(top, name)
+            with suppress(OSError):
+                lock = _open_folder(root)
+                try:
+                    if os.fstat(lock).st_uid == os.geteuid() and _locks(lock):
+                        remove(root)
+                finally:
+                    os.close(lock)
+
+
+def _make_locked() -> tuple[str, int]:
+    """A new directory and the descriptor that holds its lock. Raises `OSError`."""
+    for _ in range(_ATTEMPTS):
+        root = os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX))
+        with suppress(FileNotFoundError):
+            lock = _open_folder(root)
+            # Between its making and its lock another host may take it for one that was left behind.
+            if _locks(lock) and os.path.isdir(root):
+                return root, lock
+            os.close(lock)
+    raise OSError(f"no directory can be kept in {tempfile.gettempdir()}")
+
+
+def _locks(descriptor: int) -> bool:
+    """Take the lock, which lasts as long as a process holds the descriptor; False if somebody else has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove_own(root: str, lock: int, owner: int) -> None:
     if owner == os.getpid():
         remove(root)
+        os.close(lock)
 
 
 def remove(root: str) -> None:

@@ -15,8 +15,9 @@ from deepstrike.host.context import InContext
 from deepstrike.host.model import ModelCall
 from deepstrike.host.steady import forget_cancels, has_cancels
 from deepstrike.host.tool import ToolRun
+from deepstrike.providers.dialects.strict_tools import STRICT_TOOLS
 from deepstrike.wire.effect import AskUser, CallModel, RunTool
-from deepstrike.wire.input import Value
+from deepstrike.wire.input import Result, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     Begin = Callable[[], Coroutine[object, object, "Input | None"]]
 
 _log = logging.getLogger("deepstrike")
+
+# How a call ends that was not to run, or was ended for another one's failure.
+_NO_FAILURES = frozenset({"", "not_run", "cancelled"})
 
 # How long a stopped effect may take to clean up before it is left behind.
 GRACE_SECONDS = 1.0
@@ -68,6 +72,7 @@ class Means:
     way: Way | None = None
     delegates: Delegates | None = None
     household: Household | None = None
+    cancel_siblings: bool = False
 
 
 class Effort:
@@ -127,6 +132,7 @@ class Crew:
     __slots__ = (
         "_closing",
         "_context",
+        "_failed",
         "_loop",
         "_means",
         "_outbox",
@@ -151,6 +157,8 @@ class Crew:
         self._closing: list[Effort] = []
         # The tools that are still there while they wait, by the AskUser that they wait for.
         self._waiting: dict[int, ToolRun] = {}
+        # The tool of the newest reply whose failure ends the reply's other calls.
+        self._failed: str | None = None
 
     def launch(self, effects: list[Effect], by: Effort | None) -> None:
         """Start every effect that was not started yet; `by` is the effort whose task is free to go on.
@@ -243,8 +251,20 @@ class Crew:
                 await self._shake_off(effort)
             if item is None:
                 return
+            if self._means.cancel_siblings:
+                self._cancel_siblings(effort, item)
             await self._take(item, effort)
             effort = effort.next
+
+    def _cancel_siblings(self, effort: Effort, item: Input) -> None:
+        """One call of a reply has failed: the others of it end, also those that have not had their turn yet."""
+        failed = isinstance(item, Result) and item.result.error_kind not in _NO_FAILURES
+        if self._failed is not None or not failed or not isinstance(effort.work, ToolRun):
+            return
+        self._failed = effort.work.name
+        for other in self._started.values():
+            if other is not effort and not other.over and isinstance(other.work, ToolRun):
+                other.work.withdraw(self._failed, other.task)
 
     async def _shake_off(self, effort: Effort) -> None:
         """Requests to cancel the task that the effect left behind must not strike what its task goes on with."""
@@ -276,7 +296,7 @@ class Crew:
         elif means.on_permission_request is None:
             return None
         else:
-            validate, path = means.plane.validate, self._session.path
+            validate, path = self._session.secrecy.validating(means.plane.validate), self._session.path
             question = permission_question(ask, means.on_permission_request, validate, path)
         return Effort(question, question.run, self._context.copy())
 
@@ -288,7 +308,9 @@ class Crew:
 
     def _model_call(self, effect: CallModel) -> Effort:
         means = self._means
-        call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model, means.way)
+        self._failed = None
+        strict = means.extensions.get(STRICT_TOOLS) is True
+        call = ModelCall(effect, means.plane, self._outbox, means.dialect, means.model, means.way, strict=strict)
         session = self._session
         output = None if means.way is None else means.way.native
         request = session.prompt.request(session.kernel, effect, means.extensions, session.limits, output)
@@ -297,6 +319,7 @@ class Crew:
     def _tool_run(self, effect: RunTool) -> Effort:
         means = self._means
         attended = means.on_tool_suspend is not None
-        ask = self.spawn if attended else None
-        run = ToolRun(effect, self._session, self._outbox, ask, means.household)
+        run = ToolRun(effect, self._session, self._outbox, self.spawn if attended else None, means.household)
+        if self._failed is not None:
+            run.withdraw(self._failed, None)
         return Effort(run, partial(run.run, means.plane, means.agent_id, means.deps), self._context.copy())

@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ProviderError, Truncated
 from deepstrike.host.outbox import LIMIT
 from deepstrike.host.steady import forget_cancels, has_cancels, told
+from deepstrike.kernel import META_TOOLS
+from deepstrike.output.nulls import without_nulls
 from deepstrike.providers.base import Artefact, Finish, Source, ToolCall
+from deepstrike.secrets import Veil, bound
 from deepstrike.stream import NoticeEvent, RetryEvent, TextDelta, ThinkingDelta
 from deepstrike.text import well_formed, well_formed_json
+from deepstrike.tools.arguments import INVALID
 from deepstrike.wire.input import Failure, Fault, Reply
-from deepstrike.wire.message import CallPart, Notice, Opaque, Text, Thinking, Usage
+from deepstrike.wire.message import CallPart, Err, Notice, Ok, Opaque, Text, Thinking, Usage
 
 if TYPE_CHECKING:
     from deepstrike.execution.base import ExecutionPlane
@@ -45,7 +50,9 @@ class ModelCall:
         "_plane",
         "_source",
         "_stopping",
+        "_strict",
         "_usage",
+        "_veil",
         "_way",
     )
 
@@ -57,7 +64,10 @@ class ModelCall:
         dialect: str,
         model: str,
         way: Way | None = None,
+        *,
+        strict: bool = False,
     ) -> None:
+        """`strict` says that the tools went out in strict mode."""
         self._effect = effect.id
         self._plane = plane
         self._outbox = outbox
@@ -69,7 +79,9 @@ class ModelCall:
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._stopping = False
+        self._veil = Veil() if bound() else None
         self._way = way
+        self._strict = strict
 
     def stop(self, task: asyncio.Task[Reply | Failure | None]) -> None:
         """Stop the call; its task then gives what was shown so far."""
@@ -116,20 +128,13 @@ class ModelCall:
     async def _stream(self, provider: LLMProvider, request: ModelRequest) -> None:
         events = provider.stream(request)
         outbox = self._outbox
-        queue = outbox.events
         try:
             async for event in events:
                 if self._stopping:
                     break  # the provider swallowed the cancellation
                 if isinstance(event, _DELTAS):
-                    if event.delta:
-                        # The hot path: a delta goes to the list of its run and to the caller, nothing else.
-                        pieces = self._pieces if self._kind is type(event) else self._begin_run(type(event))
-                        pieces.append(event.delta)
-                        if outbox.quiet and len(queue) < LIMIT:
-                            queue.append(event)
-                        elif outbox.put(event):
-                            await outbox.room()
+                    if event.delta and self._said(event):
+                        await outbox.room()
                 else:
                     self._other(event)
         finally:
@@ -139,6 +144,22 @@ class ModelCall:
             raise asyncio.CancelledError
         if self._finish is None:
             raise Truncated("the model's stream ended without a finish reason: the answer is cut; try again")
+
+    def _said(self, event: TextDelta | ThinkingDelta) -> bool:
+        """The hot path: a delta goes to the list of its run and to the caller, nothing else. True when to wait."""
+        pieces = self._pieces if self._kind is type(event) else self._begin_run(type(event))
+        pieces.append(event.delta)
+        if self._veil is not None:
+            shown = self._veil.passed(event.delta)
+            if not shown:
+                return False
+            if shown != event.delta:
+                event = type(event)(shown)
+        outbox = self._outbox
+        if outbox.quiet and len(outbox.events) < LIMIT:
+            outbox.events.append(event)
+            return False
+        return outbox.put(event)
 
     def _begin_run(self, kind: type[TextDelta | ThinkingDelta]) -> list[str]:
         self._flush()
@@ -152,11 +173,11 @@ class ModelCall:
             self._finish = event.reason if event.reason in _FINISHES else "other"
         elif isinstance(event, RetryEvent):
             self._forget()
-            self._outbox.put(event)
+            self._outbox.put(replace(event, reason=bound().hidden(event.reason)))
         elif isinstance(event, Notice):
             notice = Notice(well_formed(event.code), well_formed(event.message))
             self._notices.append(notice)
-            self._outbox.put(NoticeEvent(notice.code, notice.message))
+            self._outbox.put(NoticeEvent(notice.code, bound().hidden(notice.message)))
         elif isinstance(event, Source):
             self._source = Source(well_formed(event.dialect), well_formed(event.model), event.price)
         elif isinstance(event, ToolCall):
@@ -171,23 +192,44 @@ class ModelCall:
     def _called(self, call: ToolCall) -> None:
         text, name = well_formed_json(call.arguments_text), well_formed(call.name)
         if self._way is None or not self._way.is_answer(name):
-            self._parts.append(CallPart(well_formed(call.id), name, text, self._plane.validate(name, text)))
+            self._parts.append(CallPart(well_formed(call.id), name, text, self._validated(name, text)))
         elif text:
             # The answer is a text for everybody from here on. An artefact may belong to the call, which is no more.
-            self._outbox.put(TextDelta(text))
+            self._outbox.put(TextDelta(bound().hidden(text)))
             self._parts = [part for part in self._parts if not isinstance(part, Opaque)]
             self._parts.append(Text(text))
 
+    def _validated(self, name: str, text: str) -> Validated:
+        """In strict mode a model can only say null for what it leaves out: then the null is taken for that."""
+        found = self._plane.validate(name, text)
+        if not self._strict or not isinstance(found, Err) or found.kind != INVALID:
+            return found
+        spec = next((spec for spec in (*self._plane.specs(), *META_TOOLS.values()) if spec.name == name), None)
+        meant = None if spec is None else without_nulls(text, spec.parameters)
+        if meant is None:
+            return found
+        again = self._plane.validate(name, meant)
+        return Ok(meant) if isinstance(again, Ok) and again.text is None else again
+
     def _forget(self) -> None:
         """A retry begins the answer anew; only thinking can have been shown before one."""
+        if self._kind is not None:
+            self._unveil(self._kind)
         self._kind, self._usage, self._finish = None, None, None
         self._parts.clear()
 
     def _flush(self) -> None:
         if self._kind is not None:
+            self._unveil(self._kind)
             text = well_formed("".join(self._pieces))
             self._parts.append(Text(text) if self._kind is TextDelta else Thinking(text))
             self._kind = None
+
+    def _unveil(self, kind: type[TextDelta | ThinkingDelta]) -> None:
+        """Show what was held back for its likeness to a bound value."""
+        rest = "" if self._veil is None else self._veil.rest()
+        if rest:
+            self._outbox.put(kind(rest))
 
     def _whole(self) -> Reply:
         self._flush()

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deepstrike.host.secrecy import Vault
+
 if TYPE_CHECKING:
     from deepstrike.host.narrate import Narrator
     from deepstrike.host.prompt import Prompt
@@ -31,12 +33,14 @@ class Standing:
 
 
 class Recent:
-    """The sessions that ended last, the oldest forgotten first. From any thread.
+    """The sessions that ended last, the oldest forgotten first. From any thread. `vault` holds what they withhold.
 
-    Only ever a saving: whoever takes one compares its tail with the log, under the session's lock, before using it.
+    The sessions are only ever a saving: whoever takes one compares its tail with the log, under the session's lock,
+    before using it.
     """
 
     def __init__(self) -> None:
+        self.vault = Vault()
         self._lock = threading.Lock()
         self._standing: OrderedDict[str, Standing] = OrderedDict()
         self._records = 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from deepstrike.host.narrate import json_value
 from deepstrike.kernel import decode_record, encode_input
 from deepstrike.secrets import HIDDEN, bound
+from deepstrike.tools.results import as_json
 from deepstrike.wire.effect import AskUser
 from deepstrike.wire.event import Replied
 from deepstrike.wire.input import Answer, Approve, Input, Reply, Value
@@ -16,8 +20,14 @@ from deepstrike.wire.message import CallPart, Ok, RecordedCall
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from deepstrike.host.approval import Validate
     from deepstrike.secrets import Bound
     from deepstrike.wire.effect import Effect, RunTool
+    from deepstrike.wire.message import Validated
+
+MAX_SESSIONS = 256
+MAX_WITHHELD = 1_000
+"""Texts of one session: calls that are refused never come for theirs."""
 
 _REPLIED = b'"event":{"type":"replied",'
 _MARK = HIDDEN.encode()
@@ -25,15 +35,37 @@ _MARK = HIDDEN.encode()
 _UNTOUCHED = frozenset({"session", "type", "dialect"})
 
 
+class Vault:
+    """What the runs of one runner withhold, by session, the oldest forgotten first. From any thread.
+
+    In this process only: a call that waits for an answer gets its values when the answer comes, if it comes here.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: OrderedDict[str, dict[tuple[str, str], str]] = OrderedDict()
+
+    def of(self, session_id: str) -> dict[tuple[str, str], str]:
+        """What is withheld in this session, for its one run to use and change."""
+        with self._lock:
+            withheld = self._sessions.pop(session_id, None)
+            self._sessions = OrderedDict((key, each) for key, each in self._sessions.items() if each)
+            while len(self._sessions) >= MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+            self._sessions[session_id] = found = {} if withheld is None else withheld
+            return found
+
+
 class Secrecy:
     """What one run withholds. Costs a look at each input's bytes where something is bound, else next to nothing."""
 
     __slots__ = ("_calls", "_withheld")
 
-    def __init__(self) -> None:
+    def __init__(self, withheld: dict[tuple[str, str], str] | None = None) -> None:
+        """`withheld` is what earlier runs of the session withheld, of calls that still wait."""
         # What a tool is to get, by call and by what the kernel was given in its place: for the invocation that is to
         # come, in this process only.
-        self._withheld: dict[tuple[str, str], str] = {}
+        self._withheld = {} if withheld is None else withheld
         self._calls: list[str] = []
 
     def encoded(self, item: Input, owed: Callable[[], Iterable[Effect]]) -> bytes:
@@ -69,6 +101,29 @@ class Secrecy:
             return None
         return msgspec.structs.replace(effect, args=found[0], answers=tuple(found[1:]))
 
+    def again(self, effect: RunTool, opened: RunTool) -> None:
+        """The tool was closed at a question and will be called anew: it is to get the same once more."""
+        for hidden, text in zip((effect.args, *effect.answers), (opened.args, *opened.answers), strict=True):
+            if hidden != text:
+                self._keep(effect.call_id, hidden, text)
+
+    def validating(self, validate: Validate) -> Validate:
+        """`validate` for texts that may stand for others: what is withheld is checked as it is.
+
+        What nobody here knows any more passes: its call is not run.
+        """
+
+        def check(name: str, text: str) -> Validated:
+            if HIDDEN not in text:
+                return validate(name, text)
+            real = next((given for (_, hidden), given in self._withheld.items() if hidden == text), None)
+            found = validate(name, text if real is None else real)
+            if isinstance(found, Ok):
+                return Ok() if found.text in (None, real) else found
+            return Ok() if real is None else found
+
+        return check
+
     def _answered(self, item: Answer, owed: Iterable[Effect]) -> None:
         match item.answer:
             case Value(json=text) | Approve(arguments=Ok(text=str(text))):
@@ -81,7 +136,24 @@ class Secrecy:
     def _withhold(self, call_id: str, text: str) -> None:
         hidden = bound().hidden(text)
         if HIDDEN in hidden:
-            self._withheld[call_id, hidden] = text
+            self._keep(call_id, hidden, text)
+
+    def _keep(self, call_id: str, hidden: str, text: str) -> None:
+        self._withheld[call_id, hidden] = text
+        while len(self._withheld) > MAX_WITHHELD:
+            self._withheld.pop(next(iter(self._withheld)))
+
+
+def veiled(chunk: object | None) -> object | None:
+    """What a tool yielded, without bound values: where one stands in it, it is shown as JSON holds it."""
+    secrets = bound()
+    if chunk is None or not secrets:
+        return chunk
+    try:
+        text = as_json(chunk)
+    except Exception:  # what cannot be told cannot be looked through either
+        return None
+    return json_value(secrets.hidden(text)) if secrets.stand_in(text.encode()) else chunk
 
 
 def _arguments(call: CallPart) -> str:

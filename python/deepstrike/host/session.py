@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deepstrike.clock import Clock
     from deepstrike.host.oversight import Oversight
     from deepstrike.host.recent import Recent
+    from deepstrike.host.secrecy import Vault
     from deepstrike.kernel import Kernel
     from deepstrike.sessions.base import SessionLog
     from deepstrike.wire.effect import Effect, Outcome
@@ -81,6 +82,7 @@ class Session:
         clock: Clock,
         config: Config,
         oversight: Oversight,
+        vault: Vault,
     ) -> None:
         self.id = session_id
         self.path = path_of(config)
@@ -92,7 +94,7 @@ class Session:
         # The part of the window, in tokens, that one tool result may fill.
         self.result_share = max(1, config.limits.window // 4)
         self.oversight = oversight
-        self.secrecy = Secrecy()
+        self.secrecy = Secrecy(vault.of(session_id))
         self._log = log
         self._owner = owner
         self._clock = clock
@@ -119,7 +121,7 @@ class Session:
         except BaseException:
             await _release(session_id, log, owner)
             raise
-        return cls(session_id, log, owner, standing, clock, config, oversight)
+        return cls(session_id, log, owner, standing, clock, config, oversight, recent.vault)
 
     async def rest(self, recent: Recent) -> None:
         """Remember how the session stands, for the next goal. A log that cannot be read leaves it to be folded."""

@@ -17,10 +17,11 @@ from deepstrike.host.narrate import json_value
 from deepstrike.host.outbox import Nested
 from deepstrike.host.parts import checked_part
 from deepstrike.host.requests import answers_in
+from deepstrike.host.secrecy import veiled
 from deepstrike.host.steady import told
 from deepstrike.kernel import clip
-from deepstrike.secrets import bound
-from deepstrike.stream import ToolDeltaEvent
+from deepstrike.secrets import Veil, bound
+from deepstrike.stream import RetryEvent, ToolDeltaEvent
 from deepstrike.text import well_formed
 from deepstrike.tools.context import Flag, ToolContext
 from deepstrike.tools.suspension import Parked
@@ -69,14 +70,17 @@ class ToolRun:
         "_asked",
         "_cancelled",
         "_child",
+        "_deltas",
         "_effect",
+        "_emitted",
         "_household",
         "_loop",
         "_outbox",
         "_progress",
         "_session",
-        "_started",
         "_stopped",
+        "_under_way",
+        "_withdrawn",
     )
 
     def __init__(
@@ -102,8 +106,12 @@ class ToolRun:
         self._answer: asyncio.Future[str | None] | None = None
         self._cancelled = Flag()
         self._progress: deque[str] | None = None
-        self._started = False
+        self._deltas = Veil()
+        # What is emitted stands for itself, so it is not cut for one or two letters.
+        self._emitted = Veil(patience=4)
         self._stopped = False
+        self._under_way = False
+        self._withdrawn: str | None = None
 
     @property
     def waits(self) -> bool:
@@ -112,7 +120,7 @@ class ToolRun:
 
     def stopped(self) -> Result:
         """What a run comes to that was stopped and gave nothing itself."""
-        kind, text = ("cancelled", _MAY_HAVE) if self._started else ("not_run", _SUPERSEDED)
+        kind, text = ("cancelled", _MAY_HAVE) if self._under_way else ("not_run", _SUPERSEDED)
         return Result(self._effect.id, ToolResult((Text(text),), kind))
 
     def stop(self, task: asyncio.Task[None]) -> None:
@@ -120,6 +128,23 @@ class ToolRun:
         self._stopped = True
         self._cancelled.set()
         task.cancel()
+
+    def withdraw(self, failed: str, task: asyncio.Task[None] | None) -> None:
+        """End it with a result of its own, because the tool `failed`, of the same reply, has failed.
+
+        One that waits for an answer goes on waiting: the question is asked.
+        """
+        if self._answer is not None:
+            return
+        self._withdrawn = failed
+        if self._under_way and task is not None:
+            self._cancelled.set()
+            task.cancel()
+
+    @property
+    def name(self) -> str:
+        """The tool's."""
+        return self._effect.name
 
     @property
     def call_id(self) -> str:
@@ -134,34 +159,50 @@ class ToolRun:
     async def run(self, plane: ExecutionPlane, agent_id: str | None, deps: object) -> Result | Suspend | None:
         """The result, or the question that the tool was closed at; None when the run was stopped, or a refusal has
         settled the call."""
-        self._started = True
-        effect = self._session.secrecy.opened(self._effect)
-        if effect is None and self._effect.grant is None:
-            return Result(self._effect.id, ToolResult((Text(_WITHHELD),), "not_run"))
+        secrecy, owed = self._session.secrecy, self._effect
+        if (early := self._superseded("not_run", "not run")) is not None:
+            return early
+        self._under_way = True
+        effect = secrecy.opened(owed)
+        if effect is None and owed.grant is None:
+            return Result(owed.id, ToolResult((Text(_WITHHELD),), "not_run"))
         # A sub-agent that had begun knows its task from its own log.
-        self._effect = effect = effect or self._effect
+        self._effect = effect = effect or owed
         context = ToolContext(
             self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, self._emit, self._hire
         )
         try:
-            result = await plane.execute(Invocation(effect.name, effect.args, context, self._show, self._suspend))
-            if len(result.parts) != 1 or type(result.parts[0]) is not Text:
-                result = ToolResult(tuple(map(checked_part, result.parts)), result.error_kind, result.blob)
-            if self._exceeds_share(result):
-                result = await self._preview(result)
+            result = await self._executed(plane, context)
         except Parked as parked:
             self._quieten()
             if self._stopped:
                 return self._cut()
+            secrecy.again(owed, effect)
             return None if self._answer is not None else Suspend(effect.id, parked.payload)
         except asyncio.CancelledError:
-            if self._stopped:
-                return self._cut()
-            result = ToolResult((Text("the tool was cancelled from inside"),), "exception")
+            return self._cancelled_tool()
         except Exception as error:
             result = ToolResult((Text(well_formed(told(error))),), "exception")
         self._quieten()
         return Result(effect.id, result, self._spent)
+
+    async def _executed(self, plane: ExecutionPlane, context: ToolContext) -> ToolResult:
+        """What the plane gives, checked; large text by reference."""
+        effect = self._effect
+        invocation = Invocation(effect.name, effect.args, context, self._show, self._suspend, self._again)
+        result = await plane.execute(invocation)
+        if len(result.parts) != 1 or type(result.parts[0]) is not Text:
+            result = ToolResult(tuple(map(checked_part, result.parts)), result.error_kind, result.blob)
+        return await self._preview(result) if self._exceeds_share(result) else result
+
+    def _cancelled_tool(self) -> Result | None:
+        """What a cancelled call comes to, whoever cancelled it."""
+        if self._stopped:
+            return self._cut()
+        self._quieten()
+        ended = self._superseded("cancelled", "cancelled while it ran; it may have taken effect")
+        inside = ToolResult((Text("the tool was cancelled from inside"),), "exception")
+        return Result(self._effect.id, inside, self._spent) if ended is None else ended
 
     @property
     def _spent(self) -> Spent | None:
@@ -185,6 +226,13 @@ class ToolRun:
         if result.status == "suspended":
             raise Parked(questions_text(result.pending))
         return told_to_parent(result)
+
+    def _superseded(self, kind: str, what: str) -> Result | None:
+        """The result of a call that was withdrawn; None for one that was not."""
+        if self._withdrawn is None:
+            return None
+        why = f"{what}: {self._withdrawn}, called in the same reply, failed"
+        return Result(self._effect.id, ToolResult((Text(why),), kind), self._spent)
 
     def broken(self, error: BaseException) -> Result:
         """What the call comes to where even telling its failure failed."""
@@ -216,6 +264,9 @@ class ToolRun:
         """The tool is over: what it emitted is handed on, and nothing that comes later."""
         if self._progress is not None:
             self._flush()
+        for veil in (self._deltas, self._emitted):
+            if rest := veil.rest():
+                self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, rest))
         self._cancelled.set()
 
     def _emit(self, text: str) -> None:
@@ -234,15 +285,26 @@ class ToolRun:
         """Hand on what was emitted, while the caller keeps up. On the loop's thread only."""
         progress = self._progress
         while progress and not self._outbox.full:
-            self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, progress.popleft()))
+            if text := self._emitted.passed(progress.popleft()):
+                self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, text))
 
     async def _show(self, delta: str, chunk: object | None) -> None:
         if self._stopped:
             raise asyncio.CancelledError  # the tool swallowed the first one
         if self._repeats:
             return
-        if self._outbox.put(ToolDeltaEvent(self._effect.call_id, self._effect.name, delta, chunk)):
+        shown = self._deltas.passed(delta)
+        if not (shown or chunk is not None or not delta):
+            return
+        event = ToolDeltaEvent(self._effect.call_id, self._effect.name, shown, veiled(chunk))
+        if self._outbox.put(event):
             await self._outbox.room()
+
+    def _again(self, tried: int, delay_ms: int, reason: str) -> None:
+        """See `Invocation.again`."""
+        if not self._stopped:
+            effect = self._effect
+            self._outbox.put(RetryEvent(tried, delay_ms, bound().hidden(reason), effect.call_id, effect.name))
 
     def _exceeds_share(self, result: ToolResult) -> bool:
         """Whether the text could be more tokens than its share of the window."""

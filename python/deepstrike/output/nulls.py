@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deepstrike.tools.documents import Unreadable, read_document, write_document
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,6 +21,17 @@ def without_absent(value: Json, root: Schema) -> Json:
     the schema of the value; references are followed inside it. The value nests as deep as the reader of JSON lets it.
     """
     return _pruned(value, [root], root)
+
+
+def without_nulls(text: str, schema: str) -> str | None:
+    """A JSON text without the members that `without_absent` leaves out; None where there are none, or it is no JSON."""
+    try:
+        value, root = read_document(text), read_document(schema)
+        if not isinstance(root, dict) or (pruned := without_absent(value, root)) == value:
+            return None
+        return write_document(pruned)
+    except (Unreadable, RecursionError):
+        return None
 
 
 def _pruned(value: Json, schemas: Sequence[Schema], root: Schema) -> Json:

@@ -83,6 +83,15 @@ def way_of(form: Form, mode: OutputMode, provider: LLMProvider, tools: Sequence[
     return Way(form, tool=ToolSpec(FINAL_TOOL, _DESCRIPTION, form.schema, "read"), instructions=BY_TOOL)
 
 
+def require_native(provider: LLMProvider) -> None:
+    """Raises `ConfigError` if the provider would leave the form out of its requests."""
+    if isinstance(provider, Provider) and not provider.sends_form():
+        raise ConfigError(
+            f'output_mode="native" needs a service that takes the schema of an answer, and {type(provider).__name__} '
+            'sends none: use output_mode="auto", "tool" or "prompted", or name the profile of a server that takes it'
+        )
+
+
 def _chosen(provider: LLMProvider, tools: Sequence[ToolSpec]) -> Literal["native", "tool", "prompted"]:
     if not isinstance(provider, Provider):
         return "tool" if tools else "prompted"

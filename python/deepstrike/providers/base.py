@@ -165,6 +165,10 @@ class Provider(ABC):
         """
         return extensions
 
+    def sends_form(self) -> bool:
+        """Whether `ModelRequest.output` goes out at all, be it taken or not."""
+        return True
+
     def window(self, extensions: Mapping[str, object]) -> int | None:
         """The context window in tokens that these extensions ask the service for; None where they do not say."""
         return None

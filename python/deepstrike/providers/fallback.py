@@ -67,6 +67,10 @@ class FallbackProvider(Provider):
         self._first_is_told = own.price != self.info.price
         self.structured = len(known) == len(providers) and all(provider.structured for provider in known)
 
+    def sends_form(self) -> bool:
+        """Whether each of them does."""
+        return all(not isinstance(each, Provider) or each.sends_form() for each in self._providers)
+
     def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
         """See `Provider.admit`: the extensions that at least one of the providers knows."""
         return {name: value for name, value in extensions.items() if self._is_known(name, value)}

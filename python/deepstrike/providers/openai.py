@@ -63,11 +63,10 @@ def _choice(value: object) -> object:
     return {"type": "function", **inner} if isinstance(inner, dict) else value
 
 
-_BOTH = {**CHAT_FIELDS, "prompt_cache_options": TABLE}
+_BOTH = {**CHAT_FIELDS, "prompt_cache_options": TABLE, "strict_tools": replace(FLAG, sent=False)}
 _ONLY_RESPONSES = {
     "reasoning_context": replace(TEXT, at=("reasoning", "context")),
     "reasoning_summary": replace(TEXT, at=("reasoning", "summary")),
-    "strict_tools": replace(FLAG, sent=False),
 }
 _ONLY_CHAT = frozenset({"frequency_penalty", "logit_bias", "presence_penalty", "seed", "stop"})
 _RESPONSES_FIELDS: dict[str, Field] = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NoReturn, TypedDict
 
+from deepstrike.errors import ConfigError
 from deepstrike.providers import access
 from deepstrike.providers import extensions as known
 from deepstrike.providers.base import Provider
@@ -83,6 +84,17 @@ class ServiceProvider(Provider):
         url = access.join(self._base_url, profile.dialect.path(model))
         sent = access.headers(key, profile, headers)
         self._endpoint = _endpoint(self._base_url, url, sent, self._faults, profile.timeouts, options)
+
+    def __reduce__(self) -> NoReturn:
+        """Raises `ConfigError`: it holds a key and connections, which are copied nowhere."""
+        name = type(self).__name__
+        raise ConfigError(
+            f"{name} holds a key and connections, so it is neither pickled nor copied: share it, or build another one"
+        )
+
+    def sends_form(self) -> bool:
+        """See `Provider.sends_form`: also to an address of which nobody knows whether it takes the form."""
+        return self.structured or self._profile.dialect.structured
 
     def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
         """See `Provider.admit`."""

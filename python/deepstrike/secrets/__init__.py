@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from deepstrike.secrets.binding import HIDDEN, SHORTEST, Bound, bind, bind_named, bound
 from deepstrike.secrets.logs import mask_logs
+from deepstrike.secrets.veil import Veil
 
-__all__ = ["HIDDEN", "SHORTEST", "Bound", "bind", "bind_named", "bound"]
+__all__ = ["HIDDEN", "SHORTEST", "Bound", "Veil", "bind", "bind_named", "bound"]
 
 # Whatever can bind or record a secret imports this first, so nothing is logged unmasked.
 mask_logs()

@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from deepstrike.errors import ConfigError
+from deepstrike.secrets.anyhow import anyhow, could_hide
 from deepstrike.secrets.forms import written
 
 if TYPE_CHECKING:
@@ -26,35 +27,66 @@ _SECRET_NAME: Final = re.compile(r"key|token|secret|passw|auth|cookie|credential
 class Bound:
     """The values bound at one moment, in every form in which JSON, a URL or HTML writes them; frozen."""
 
-    __slots__ = ("_bytes", "_texts")
+    __slots__ = ("_anyhow", "_bytes", "_values", "forms")
 
     def __init__(self, values: frozenset[str] = frozenset()) -> None:
         forms = {form for value in values for form in written(value)}
         # The longest first, so that none is left in part.
-        self._texts = tuple(sorted(forms, key=lambda form: (-len(form), form)))
-        self._bytes = tuple(form.encode() for form in self._texts)
+        self.forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+        self._bytes = tuple(form.encode() for form in self.forms)
+        self._values = tuple(sorted(values, key=lambda value: (-len(value), value)))
+        # Made when a text with such escapes is first looked at.
+        self._anyhow: tuple[re.Pattern[str], ...] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.forms)
 
     def stand_in(self, data: bytes) -> bool:
-        """Whether any of them stands in this JSON: one pass for each at memory speed."""
-        return any(form in data for form in self._bytes)
+        """Whether any of them stands in this JSON: one pass for each at memory speed, more where it holds escapes."""
+        if any(form in data for form in self._bytes):
+            return True
+        if not self._bytes or not (b"\\u" in data or b"\\\\\\\\" in data):
+            return False
+        text = data.decode("utf-8", "replace")
+        return any(pattern.search(text) for pattern in self._patterns())
 
     def hidden(self, text: str) -> str:
         """`text` with `[secret]` in the place of each; JSON text stays JSON text."""
         hidden = self._replaced(text)
         if hidden == text or not _is_json(text) or _is_json(hidden):
             return hidden
-        return json.dumps(json.loads(text, parse_int=self._number, parse_float=self._number), ensure_ascii=False)
+        return json.dumps(
+            self._within(json.loads(text, parse_int=self._number, parse_float=self._number)), ensure_ascii=False
+        )
 
     def _replaced(self, text: str) -> str:
-        for form in self._texts:
+        for form in self.forms:
             text = text.replace(form, HIDDEN)
+        if self.forms and could_hide(text):
+            for pattern in self._patterns():
+                text = pattern.sub(HIDDEN, text)
         return text
+
+    def _patterns(self) -> tuple[re.Pattern[str], ...]:
+        if self._anyhow is None:
+            self._anyhow = tuple(re.compile(anyhow(value)) for value in self._values)
+        return self._anyhow
+
+    def _within(self, value: object) -> object:
+        """A document with each of its texts hidden by itself."""
+        if isinstance(value, str):
+            return self.hidden(value)
+        if isinstance(value, list):
+            return [self._within(each) for each in value]
+        if isinstance(value, dict):
+            return {self._replaced(name): self._within(each) for name, each in value.items()}
+        return value
 
     def _number(self, digits: str) -> object:
         return json.loads(digits) if self._replaced(digits) == digits else HIDDEN
 
     def __repr__(self) -> str:
-        return f"Bound({len(self._texts)} forms)"
+        return f"Bound({len(self.forms)} forms)"
 
 
 _lock = threading.Lock()

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 
 
 class Flag:
-    """Raised once, by any thread, and seen by all; a plain attribute, since nobody waits for it."""
+    """Raised once, by any thread, and seen by all; a plain attribute, since nobody waits for it.
 
-    __slots__ = ("_raised",)
+    One of a part of the work is raised with that of the `whole`.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_raised", "_whole")
+
+    def __init__(self, whole: Flag | None = None) -> None:
         self._raised = False
+        self._whole = whole
 
     def set(self) -> None:
         """Raise the flag."""
@@ -28,7 +32,7 @@ class Flag:
 
     def is_set(self) -> bool:
         """True once it is raised."""
-        return self._raised
+        return self._raised or (self._whole is not None and self._whole.is_set())
 
 
 def _discard(_text: str) -> None:

@@ -20,6 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MAX_NAME: Final = 256
+MAX_RETRIES: Final = 10
 TIMEOUT_BELOW: Final = 2**53
 """Milliseconds; below it a float, which clocks count in, still tells one from the next."""
 
@@ -43,6 +44,7 @@ def tool(
     parameters: Mapping[str, object] | str | None = None,
     timeout_ms: int | None = None,
     effect: Effect | None = None,
+    retries: int | None = None,
     validate: Validate | None = None,
 ) -> Decorate: ...
 
@@ -56,6 +58,7 @@ def tool(
     parameters: Mapping[str, object] | str | None = None,
     timeout_ms: int | None = None,
     effect: Effect | None = None,
+    retries: int | None = None,
     validate: Validate | None = None,
 ) -> Tool[P, R] | Decorate:
     """Make a tool of a function: `@tool`, `@tool(timeout_ms=5000)`, or `tool(name=…)(function)`.
@@ -67,13 +70,15 @@ def tool(
 
     Sync functions run in threads of our own, async ones on the loop. What a generator yields is streamed; its strings
     joined are the result, other values stand in it as lines of JSON. `timeout_ms` bounds one call. `effect` is
-    `once` (the default), `idempotent` or `read`. `validate(schema, document)` replaces the kernel's judge of explicit
-    schemas. Giving a `Tool` with options makes a copy with these changed.
+    `once` (the default), `idempotent` or `read`. `retries`, for the last two only, says how often a call is tried again
+    that failed by an exception or its time-out, each try with `timeout_ms` of its own; a `ToolError` only if it is
+    `retryable`. `validate(schema, document)` replaces the kernel's judge of explicit schemas. Giving a `Tool` with
+    options makes a copy with these changed.
 
     Raises `ConfigError` at once for bad options, an invalid schema among them; a signature's schema is made when it is
     first needed.
     """
-    options = _Options(name, description, parameters, timeout_ms, effect, validate)
+    options = _Options(name, description, parameters, timeout_ms, effect, retries, validate)
     options.check()
     if function is None:
         return _Decorator(options)
@@ -92,12 +97,14 @@ class _Options:
     parameters: Mapping[str, object] | str | None = None
     timeout_ms: int | None = None
     effect: Effect | None = None
+    retries: int | None = None
     validate: Validate | None = None
 
     def check(self) -> None:
         if self.effect is not None and self.effect not in get_args(Effect):
             raise ConfigError(f"effect={self.effect!r}: use one of {', '.join(map(repr, get_args(Effect)))}")
         _check_timeout(self.timeout_ms)
+        _check_retries(self.retries)
         for word, given in (("name", self.name), ("description", self.description)):
             if given is not None and not isinstance(given, str):
                 raise ConfigError(f"{word}={given!r}: give a string")
@@ -116,6 +123,13 @@ def _check_timeout(timeout_ms: int | None) -> None:
         raise ConfigError("timeout_ms is out of range: give 1 to 2**53 - 1 milliseconds, or None for no limit")
     if not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool) or timeout_ms <= 0:
         raise ConfigError(f"timeout_ms={timeout_ms!r}: give whole milliseconds above 0, or None for no limit")
+
+
+def _check_retries(retries: int | None) -> None:
+    if retries is not None and (
+        not isinstance(retries, int) or isinstance(retries, bool) or not 0 <= retries <= MAX_RETRIES
+    ):
+        raise ConfigError(f"retries={retries!r:.40}: give a whole number from 0 to {MAX_RETRIES}")
 
 
 def check_name(name: str) -> None:
@@ -154,6 +168,7 @@ def _make(function: Callable[P, R], options: _Options, frame: FrameType) -> Tool
         effect=options.effect or "once",
         timeout_ms=options.timeout_ms,
         parameters=schema,
+        retries=options.retries or 0,
         _names=names_in_reach(function, frame) if schema is None else None,
         _validate=options.validate,
     )
@@ -170,6 +185,7 @@ def _changed(made: Tool[P, R], options: _Options) -> Tool[P, R]:
         timeout_ms=options.timeout_ms if options.timeout_ms is not None else made.timeout_ms,
         parameters=read_schema(name, options.parameters) if options.parameters is not None else made.parameters,
         agent=made.agent,
+        retries=options.retries if options.retries is not None else made.retries,
         _names=made._names,
         _validate=options.validate or made._validate,
     )
@@ -178,6 +194,11 @@ def _changed(made: Tool[P, R], options: _Options) -> Tool[P, R]:
 
 def _judged(made: Tool[P, R]) -> Tool[P, R]:
     """An explicit schema is judged here and now; the judge's compiled form is wanted later in any case."""
+    if made.retries and made.effect == "once":
+        raise ConfigError(
+            f'tool {made.name!r}: retries={made.retries} would do twice what effect="once" says is done once; say '
+            'effect="read" or effect="idempotent" if that is true of it, or leave retries out'
+        )
     if made.parameters is not None:
         _ = made.spec
     return made

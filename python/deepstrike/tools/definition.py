@@ -31,8 +31,9 @@ class Tool(Generic[P, R_co]):
     """Made by `tool`; frozen, and still called like the function.
 
     `effect` says what a crash means: `read` and `idempotent` calls are run again, a `once` call never silently.
-    `agent`: a call puts a sub-agent to work. `timeout_ms` bounds one call. `parameters` is explicit JSON schema text,
-    None where the signature decides; then the schema is built when `spec` is first asked for.
+    `agent`: a call puts a sub-agent to work. `timeout_ms` bounds one call, or each try of one that is tried again: at
+    most `retries` times after a failure that may pass. `parameters` is explicit JSON schema text, None where the
+    signature decides; then the schema is built when `spec` is first asked for.
     """
 
     function: Callable[P, R_co]
@@ -42,6 +43,7 @@ class Tool(Generic[P, R_co]):
     timeout_ms: int | None = None
     parameters: str | None = None
     agent: bool = False
+    retries: int = 0
     _names: Mapping[str, object] | None = field(default=None, compare=False)
     _validate: Validate | None = field(default=None, compare=False)
 

@@ -38,8 +38,12 @@ _CANNOT_ASK: Final = sys.version_info < (3, 11)
 _strays: set[asyncio.Task[None]] = set()
 
 
-async def run_tool(tool: Tool[..., object], invocation: Invocation) -> ToolResult:
+async def run_tool(
+    tool: Tool[..., object], invocation: Invocation, raised: list[BaseException] | None = None
+) -> ToolResult:
     """Run the call with validated arguments. Every failure is a result with an `error_kind`.
+
+    What the tool raised is put into `raised`.
 
     `CancelledError` gets out only if the caller's task was asked to cancel during the call; one that the tool itself
     raises is an error result. So are `SystemExit` and `GeneratorExit`: a tool cannot end the program.
@@ -47,10 +51,10 @@ async def run_tool(tool: Tool[..., object], invocation: Invocation) -> ToolResul
     its value: requests to cancel that it left are taken back.
     """
     if tool.timeout_ms is not None or _CANNOT_ASK:
-        return await _in_own_task(tool, invocation)
+        return await _in_own_task(tool, invocation, raised)
     before = _cancel_requests()
     try:
-        result = await _attempt(tool, invocation)
+        result = await _attempt(tool, invocation, raised)
     except asyncio.CancelledError as error:
         if _cancel_requests() <= before:
             return failure_of(error)
@@ -86,13 +90,15 @@ def _cancel_requests() -> int:
         return 0
 
 
-async def _in_own_task(tool: Tool[..., object], invocation: Invocation) -> ToolResult:
+async def _in_own_task(
+    tool: Tool[..., object], invocation: Invocation, raised: list[BaseException] | None
+) -> ToolResult:
     """With a task of its own the tool can be stopped, and left alone if it does not stop."""
     limit = None if tool.timeout_ms is None else tool.timeout_ms / 1000
     outcome: list[ToolResult] = []  # a task that has asked to cancel itself loses what it returns
 
     async def keep() -> None:
-        outcome.append(await _attempt(tool, replace(invocation, suspend=allowance.apart(invocation.suspend))))
+        outcome.append(await _attempt(tool, replace(invocation, suspend=allowance.apart(invocation.suspend)), raised))
 
     attempt = asyncio.ensure_future(keep())
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -151,7 +157,7 @@ async def _stopped(attempt: asyncio.Task[None], invocation: Invocation) -> None:
     await over
 
 
-async def _attempt(tool: Tool[..., object], invocation: Invocation) -> ToolResult:
+async def _attempt(tool: Tool[..., object], invocation: Invocation, raised: list[BaseException] | None) -> ToolResult:
     task = asyncio.current_task()
     try:
         try:
@@ -171,6 +177,8 @@ async def _attempt(tool: Tool[..., object], invocation: Invocation) -> ToolResul
     except BaseException as error:
         if isinstance(error, GeneratorExit) and _running_task() is not task:
             raise  # not the tool's own: this coroutine is being closed, from outside of its task
+        if raised is not None:
+            raised.append(error)
         return failure_of(error)
 
 

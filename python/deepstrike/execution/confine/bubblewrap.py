@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from deepstrike.execution.confine.inside import View
     from deepstrike.execution.confine.policy import Policy
 
 _PLACES: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap")
@@ -43,11 +44,12 @@ def arguments(program: str, policy: Policy) -> list[str]:
     return [*found, "--"]
 
 
-def become(program: str, policy: Policy, encoded: bytes, failures: int, abi: int) -> None:
+def become(program: str, policy: Policy, encoded: bytes, failures: int, view: View) -> None:
     """Turn into bubblewrap, in which `inside.main` confines itself further. Raises `OSError`."""
     held = os.memfd_create("policy", 0)
     os.write(held, encoded)
     os.lseek(held, 0, os.SEEK_SET)
     os.set_inheritable(failures, True)
-    inner = [sys.executable, "-I", "-S", "-c", INSIDE, sys.argv[1], str(held), str(failures), str(abi)]
+    told = (held, failures, view.abi, int(view.memory_counted))
+    inner = [sys.executable, "-I", "-S", "-c", INSIDE, sys.argv[1], *map(str, told)]
     os.execve(program, [*arguments(program, policy), *inner], {})  # noqa: S606

@@ -31,14 +31,21 @@ _SET_LEASE: Final = 1024
 _SETUID_BITS: Final = 0o6000
 _FILE_FLAGS: Final = (0x40086602, 0x40046602, 0x401C5820, 0x40087602)
 
+_MAPPING_BITS, _SHARED_OF_NO_FILE = 0x2F, 0x21
+_VERDICTS: Final = ((_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW))
+
 _Code = list[tuple[int, int, int, int]]
 
 
 class Around(NamedTuple):
-    """What other layers see to: namespaces of mounts, processes, network and shared memory, and Landlock's scopes."""
+    """What other layers see to: namespaces of mounts, processes, network and shared memory, and Landlock's scopes.
+
+    `memory_counted`: a control group keeps the limit of memory, or there is none.
+    """
 
     namespaces: bool
     scoped_signals: bool
+    memory_counted: bool
 
 
 def build_filter(policy: Policy, around: Around) -> bytes:
@@ -63,6 +70,8 @@ def _refused(around: Around) -> Iterable[tuple[int | None, int | None]]:
     yield from syscalls.OTHER_PROCESSES.values()
     yield from syscalls.KERNEL.values()
     yield from syscalls.MOUNTS.values()
+    if not around.memory_counted:
+        yield from syscalls.UNCOUNTED_MEMORY.values()
     if not around.namespaces:
         # Landlock judges neither changed modes, owners and times of files nor System V memory.
         yield from syscalls.METADATA.values()
@@ -84,6 +93,9 @@ def _judged(policy: Policy, around: Around) -> dict[str, _Code]:
         modes = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
         found |= {name: _none_of_bits(at, _SETUID_BITS) for name, at in modes.items()}
     found["ioctl"] = _but(1, _TERMINAL_INPUT if around.namespaces else (*_TERMINAL_INPUT, *_FILE_FLAGS))
+    if not around.memory_counted:
+        # Shared memory stays when its pages are not mapped, and then no count of processes finds it.
+        found["mmap"] = [_argument(3), (_AND, 0, 0, _MAPPING_BITS), (_EQUAL, 0, 1, _SHARED_OF_NO_FILE), *_VERDICTS]
     return found | _network(policy, around)
 
 

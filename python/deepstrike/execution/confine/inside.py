@@ -19,12 +19,16 @@ RUNNING, FAILED, STATUS = b"R", b"F", b"S"
 
 
 class View(NamedTuple):
-    """How much of the host is to be seen: Landlock's version, whether in namespaces, whether /proc is the run's own."""
+    """How much of the host is to be seen: Landlock's version, whether in namespaces, whether /proc is the run's own.
+
+    `memory_counted` says whether a control group keeps the memory's limit, or there is none.
+    """
 
     abi: int
     namespaces: bool
     own_proc: bool
     processes_before: int
+    memory_counted: bool
 
 
 def become_program(policy: Policy, view: View, failures: int) -> NoReturn:
@@ -63,14 +67,20 @@ def _detach(failures: int) -> None:
 
 
 def _confine(policy: Policy, view: View) -> None:
-    around = Around(view.namespaces, scoped_signals=view.abi >= 6)
+    around = Around(view.namespaces, scoped_signals=view.abi >= 6, memory_counted=view.memory_counted)
     program = build_filter(policy, around)
     where = native.open_plain(policy.cwd)
     os.fchdir(where)
     os.close(where)
     privileges.forbid_new_privileges()
     isolated = view.namespaces and policy.network is False
-    landlock.restrict(policy, view.abi, own_proc=view.own_proc, isolated_network=isolated)
+    landlock.restrict(
+        policy,
+        view.abi,
+        own_proc=view.own_proc,
+        isolated_network=isolated,
+        memory_counted=view.memory_counted,
+    )
     privileges.drop_capabilities()
     privileges.bound(policy.limits, view.processes_before)
     native.install_filter(program)
@@ -78,7 +88,8 @@ def _confine(policy: Policy, view: View) -> None:
 
 def main() -> NoReturn:
     """Under bubblewrap: the policy and the pipe are descriptors that the command line names."""
-    held, failures, abi = (int(word) for word in sys.argv[2:5])
+    held, failures, abi, counted = (int(word) for word in sys.argv[2:6])
     with os.fdopen(held, "rb") as file:
         policy = decode_policy(file.read())
-    become_program(policy, View(abi, namespaces=True, own_proc=True, processes_before=0), failures)
+    view = View(abi, namespaces=True, own_proc=True, processes_before=0, memory_counted=bool(counted))
+    become_program(policy, view, failures)

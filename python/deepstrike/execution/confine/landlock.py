@@ -38,6 +38,8 @@ _SCOPES: Final = 3
 """Abstract sockets and signals stay among the processes of the run."""
 
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_SHARED_MEMORY: Final = "/dev/zero"
+"""Who maps it holds memory that no count of processes finds."""
 PROC_FACTS: Final = tuple(
     f"/proc/{name}" for name in ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version")
 )
@@ -52,10 +54,11 @@ def landlock_abi() -> int:
         return 0
 
 
-def restrict(policy: Policy, abi: int, *, own_proc: bool, isolated_network: bool) -> None:
+def restrict(policy: Policy, abi: int, *, own_proc: bool, isolated_network: bool, memory_counted: bool) -> None:
     """Put the policy's rules in force for this process for good. Raises `OSError`; then it must not go on.
 
-    `own_proc` says that /proc shows the run's processes only, `isolated_network` that there is no network to reach.
+    `own_proc` says that /proc shows the run's processes only, `isolated_network` that there is no network to reach,
+    `memory_counted` that a control group keeps the limit of memory, or there is none.
     """
     tcp = abi >= 4 and not isolated_network and policy.network is not True
     fields = (_FILES_BY_ABI[min(abi, 5)], _TCP if tcp else 0, _SCOPES)
@@ -66,7 +69,8 @@ def restrict(policy: Policy, abi: int, *, own_proc: bool, isolated_network: bool
     for path in ("/proc",) if own_proc else PROC_FACTS:
         _allow_if_there(ruleset, path, _READ_FILE | _READ_DIR, handled)
     for path in DEVICES:
-        _allow_if_there(ruleset, path, DEVICE, handled)
+        if memory_counted or path != _SHARED_MEMORY:
+            _allow_if_there(ruleset, path, DEVICE, handled)
     _allow(ruleset, policy.read, READ, handled)
     _allow(ruleset, policy.write, WRITE, handled)
     if tcp and not isinstance(policy.network, bool):

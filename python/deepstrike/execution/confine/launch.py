@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _TICK_MS: Final = 100
 _SPARE: Final = 2
 """Processes of ours in the run's namespace."""
+_SPARE_BYTES: Final = 16 * 1024 * 1024
+"""What they take of the group's memory."""
 
 
 class _Started(NamedTuple):
@@ -67,7 +69,7 @@ def _run(policy: Policy) -> Report:
     fence = _fence(policy)
     try:
         started = _start(policy, family, fence)
-        stopped = _watch(started, policy, family)
+        stopped = _watch(started, policy, family, fence)
         if not family.end():
             stopped = stopped or "left"
     finally:
@@ -77,12 +79,18 @@ def _run(policy: Policy) -> Report:
 
 
 def _fence(policy: Policy) -> Fence | None:
-    """Around the run where its processes are limited: the system's limit of a user's processes is none for root."""
-    processes = policy.limits.processes
-    if processes is None:
-        return None
-    fence = raise_fence(processes + _SPARE)
-    if fence is None and policy.confined and os.geteuid() == 0:
+    """Around the run where its processes or its memory are limited.
+
+    The system's limit of a user's processes is none for root, and memory that a process shares is counted nowhere else.
+    """
+    processes, memory = policy.limits.processes, policy.limits.memory_bytes
+    fence = raise_fence(
+        None if processes is None else processes + _SPARE, None if memory is None else memory + _SPARE_BYTES
+    )
+    counted = fence is not None and fence.counts_processes
+    if processes is not None and not counted and policy.confined and os.geteuid() == 0:
+        if fence is not None:
+            fence.take_down()
         raise Refusal(
             "the number of root's processes cannot be bounded here, where no pids control group can be made: run as "
             "another user, or choose SandboxLimits(processes=None)"
@@ -102,7 +110,8 @@ def _start(policy: Policy, family: Family, fence: Fence | None) -> _Started:
     hears, tells = os.pipe()
     native.process_control(native.PR_SET_CHILD_SUBREAPER, 1)
     before = 0 if chosen.namespaces else family.count_of_user(os.geteuid())
-    view = View(chosen.abi, chosen.namespaces, own_proc=False, processes_before=before + _SPARE)
+    counted = policy.limits.memory_bytes is None or (fence is not None and fence.counts_memory)
+    view = View(chosen.abi, chosen.namespaces, own_proc=False, processes_before=before + _SPARE, memory_counted=counted)
     if chosen.namespaces:
         namespaces.enter(policy)
     process = os.fork()
@@ -110,8 +119,15 @@ def _start(policy: Policy, family: Family, fence: Fence | None) -> _Started:
         os.close(hears)
         _become(policy, chosen, view, tells, fence)
     os.close(tells)
-    bound = "" if fence is None else " + pids group"
-    return _Started(process, hears, chosen.told() + bound if policy.confined else "unconfined")
+    return _Started(process, hears, chosen.told() + _told(policy, fence) if policy.confined else "unconfined")
+
+
+def _told(policy: Policy, fence: Fence | None) -> str:
+    """The bounds that hold for all of the run together, in words."""
+    processes = " + pids group" if fence is not None and fence.counts_processes else ""
+    if policy.limits.memory_bytes is None:
+        return processes
+    return processes + (" + memory group" if fence is not None and fence.counts_memory else " + memory watch")
 
 
 def _become(policy: Policy, chosen: Chosen, view: View, tells: int, fence: Fence | None) -> NoReturn:
@@ -121,7 +137,7 @@ def _become(policy: Policy, chosen: Chosen, view: View, tells: int, fence: Fence
         if chosen.namespaces:
             _be_first(policy, view, tells)
         elif chosen.bubblewrap is not None:
-            bubblewrap.become(chosen.bubblewrap, policy, encode_policy(policy), tells, chosen.abi)
+            bubblewrap.become(chosen.bubblewrap, policy, encode_policy(policy), tells, view)
         else:
             become_program(policy, view, tells)
     except BaseException as error:
@@ -143,8 +159,8 @@ def _be_first(policy: Policy, view: View, tells: int) -> NoReturn:
             os._exit(0)
 
 
-def _watch(started: _Started, policy: Policy, family: Family) -> str:
-    """Wait for the end of the first process; the reason where it is to be ended."""
+def _watch(started: _Started, policy: Policy, family: Family, fence: Fence | None) -> str:
+    """Wait for the end of the first process; the reason where it is to be ended, or the system ended it."""
     poll = select.poll()
     poll.register(0, select.POLLIN | select.POLLHUP)
     poll.register(os.pidfd_open(started.process), select.POLLIN)
@@ -152,14 +168,14 @@ def _watch(started: _Started, policy: Policy, family: Family) -> str:
         ready = [descriptor for descriptor, _ in poll.poll(_TICK_MS)]
         family.reap()
         if started.process in family.ended:
-            return ""
+            return "memory" if fence is not None and fence.out_of_memory() else ""
         if 0 in ready and not os.read(0, 1 << 16):
             return "closed"
-        if not ready and (beyond := _beyond(policy, family)):
+        if not ready and (beyond := _beyond(policy, family, fence)):
             return beyond
 
 
-def _beyond(policy: Policy, family: Family) -> str:
+def _beyond(policy: Policy, family: Family, fence: Fence | None) -> str:
     """The limit that all of the run together has passed. The system bounds each process, and the user's number of them.
 
     It does not count the processes of user 0.
@@ -168,9 +184,9 @@ def _beyond(policy: Policy, family: Family) -> str:
     processes, memory = policy.limits.processes, policy.limits.memory_bytes
     if processes is not None and family.threads(members) > processes + _SPARE:
         return "processes"
-    if memory is not None and family.private_bytes(members) > memory:
-        return "memory"
-    return ""
+    if fence is not None and fence.counts_memory:
+        return "memory" if fence.out_of_memory() else ""
+    return "memory" if memory is not None and family.held_bytes(members) > memory else ""
 
 
 def _reported(started: _Started, stopped: str, status: int | None) -> Report:

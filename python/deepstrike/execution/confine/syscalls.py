@@ -134,6 +134,13 @@ SHARED_MEMORY: Final[dict[str, tuple[int | None, int | None]]] = {
     "mq_unlink": (241, 181),
 }
 
+UNCOUNTED_MEMORY: Final[dict[str, tuple[int | None, int | None]]] = {
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+}
+"""Memory that a process can hold without its pages in use, so that no count of processes finds it."""
+
 SIGNALS: Final[dict[str, tuple[int | None, int | None]]] = {
     "kill": (62, 129),
     "tkill": (200, 130),
@@ -154,6 +161,7 @@ JUDGED: Final[dict[str, tuple[int | None, int | None]]] = {
     "ioctl": (16, 29),
     "ioprio_set": (251, 30),
     "listen": (50, 201),
+    "mmap": (9, 222),
     "prlimit64": (302, 261),
     "sched_setaffinity": (203, 122),
     "sched_setattr": (314, 274),

@@ -9,6 +9,7 @@ from typing import Final
 
 _ROUNDS: Final = 2_000
 _PAUSE_MS: Final = 2
+_HELD: Final = ("Pss_Anon:", "Pss_Shmem:", "SwapPss:")
 """Between two rounds; what was killed needs a moment to be gone."""
 
 
@@ -39,13 +40,18 @@ class Family:
         """How many the members have together, each at least its first one."""
         return sum(max(1, len(self._names(f"{member}/task"))) for member in members)
 
-    def private_bytes(self, members: list[int]) -> int:
-        """Memory that the members share with no file and with nobody else."""
-        pages = 0
-        for member in members:
-            words = (self._read(f"{member}/statm") or "").split()
-            pages += int(words[1]) - int(words[2]) if len(words) > 2 else 0
-        return pages * os.sysconf("SC_PAGE_SIZE")
+    def held_bytes(self, members: list[int]) -> int:
+        """Memory of the members that is in no file; what they share among them counts once."""
+        return sum(self._held_bytes(member) for member in members)
+
+    def _held_bytes(self, member: int) -> int:
+        lines = (self._read(f"{member}/smaps_rollup") or "").splitlines()
+        kilobytes = [int(line.split()[1]) for line in lines if line.startswith(_HELD)]
+        if kilobytes:
+            return 1024 * sum(kilobytes)
+        # Older kernels, and processes that may not be looked at: what is shared is then not counted.
+        words = (self._read(f"{member}/statm") or "").split()
+        return (int(words[1]) - int(words[2])) * os.sysconf("SC_PAGE_SIZE") if len(words) > 2 else 0
 
     def reap(self) -> None:
         """Note every child that has ended in `ended`: process id → wait status."""

@@ -10,7 +10,7 @@ from deepstrike.errors import ConfigError
 from deepstrike.execution.mcp.names import wire_names
 from deepstrike.execution.mcp.words import plain
 from deepstrike.execution.unknown import unknown_tool
-from deepstrike.kernel import validate
+from deepstrike.kernel import META_TOOLS, validate
 from deepstrike.tools.arguments import SchemaArguments
 from deepstrike.tools.explicit import property_types, read_schema
 from deepstrike.wire.message import Err, ToolSpec
@@ -30,13 +30,14 @@ LARGEST_SCHEMA: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A tool as its server lists it. Nothing of it is trusted."""
+    """A tool as its server lists it. Nothing of it is trusted. `flaw` says why it cannot be read at all."""
 
     name: str
     description: str
     schema: Mapping[str, Json]
     read_only: bool = False
     idempotent: bool = False
+    flaw: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +69,20 @@ class Offered:
 
 
 class Catalogue:
-    """The tools of one listing. `omitted` says of each tool that is not offered, though it was allowed, why."""
+    """The tools of one listing. `omitted` says of each tool that is not offered, though it was allowed, why.
 
-    __slots__ = ("_offered", "omitted", "specs")
+    `renamed` are those whose own name, with the prefix, the runtime has for a tool of its own: name → name on the wire.
+    """
+
+    __slots__ = ("_offered", "omitted", "renamed", "specs")
 
     def __init__(self, listed: Sequence[Listed], choice: Choice) -> None:
         wanted = [tool for tool in listed if choice.takes(tool.name)]
-        names = wire_names((tool.name for tool in wanted), f"{choice.prefix}_" if choice.prefix else "")
+        prefix = f"{choice.prefix}_" if choice.prefix else ""
+        names = wire_names((tool.name for tool in wanted), prefix, META_TOOLS)
         self._offered: dict[str, Offered] = {}
         self.omitted: dict[str, str] = {}
+        self.renamed = {tool.name: names[tool.name] for tool in wanted if prefix + tool.name in META_TOOLS}
         for tool in wanted:
             self._add(tool, names.get(tool.name), choice)
         self.specs = tuple(self._offered[name].spec for name in sorted(self._offered))
@@ -95,6 +101,9 @@ class Catalogue:
     def _add(self, tool: Listed, name: str | None, choice: Choice) -> None:
         if name is None or name in self._offered:
             self.omitted[tool.name] = "another tool has this name"
+            return
+        if tool.flaw:
+            self.omitted[tool.name] = plain(tool.flaw, LONGEST_NOTE)
             return
         try:
             arguments = _arguments(name, tool.schema)

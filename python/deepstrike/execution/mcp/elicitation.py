@@ -1,4 +1,4 @@
-"""A server asks the user in the middle of a call; here that is an approval, given by a callback."""
+"""A server asks the user in the middle of a call; that is an approval, given by a callback or by the run's caller."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepstrike.execution.mcp.words import plain
 from deepstrike.kernel import validate
+from deepstrike.tools.suspension import Misplaced
 from deepstrike.tools.threads import run_in_thread
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ class Elicitation:
     schema: str = ""
     url: str = ""
 
+    def payload(self) -> dict[str, object]:
+        """The same for `ToolSuspendEvent.payload`, the schema read."""
+        schema = json.loads(self.schema) if self.schema else None
+        return {"server": self.server, "message": self.message, "schema": schema, "url": self.url}
+
 
 class Misfit(ValueError):
     """The callback's answer does not fit what the server asked for."""
@@ -55,14 +61,31 @@ class Desk:
     turn: asyncio.Lock
 
     async def ask(self, question: Elicitation) -> Fields | None:
-        """The fields to send back; None to decline. Raises what the callback raises, and `Misfit`."""
-        if self.answer is None:
-            asked = f"[The server asked the user: {question.message!r}."
-            self.flights.note(f"{asked} It was declined, because nobody is there to answer.]")
-            return None
+        """The fields to send back; None to decline. Raises what the callback raises, and `Misfit`.
+
+        Without a callback the question is the call's own (`Suspend`): the run's caller answers it, now or later. The
+        call is then closed, since no server waits so long, and made again when the answer is there.
+        """
         async with self.turn:
-            given = await self.flights.apart(partial(_called, self.answer, question))
-        return _fields(given, question)
+            if self.answer is not None:
+                given = await self.flights.apart(partial(_called, self.answer, question))
+                return _fields(given, question)
+            flight = self.flights.only()
+            if flight is None:
+                return self._decline(question, "several calls were under way, and it does not say which one it is for")
+            try:
+                answer = await self.flights.apart(partial(flight.suspend, question.payload()))
+            except Misplaced:
+                return self._decline(question, "nobody is there to answer")
+        try:
+            return _fields(answer, question)
+        except Misfit as misfit:
+            return self._decline(question, str(misfit))
+
+    def _decline(self, question: Elicitation, why: str) -> Fields | None:
+        """None, which declines; the model reads why."""
+        self.flights.note(f"[The server asked the user: {question.message!r}. It was declined, because {why}.]")
+        return None
 
 
 async def _called(answer: OnElicitation, question: Elicitation) -> Given:
@@ -74,15 +97,15 @@ async def _called(answer: OnElicitation, question: Elicitation) -> Given:
     return await given if isinstance(given, Awaitable) else given
 
 
-def _fields(given: Given, question: Elicitation) -> Fields | None:
+def _fields(given: object, question: Elicitation) -> Fields | None:
     if given is None or given is False:
         return None
-    fields: Fields = {} if given is True else given
+    fields = {} if given is True else given
     if not isinstance(fields, Mapping):
-        raise Misfit(f"on_elicitation returns a mapping of fields, True or None, not {type(fields).__name__}")
+        raise Misfit(f"the answer must be a mapping of fields, True or None, not {type(fields).__name__}")
     complaints = validate(question.schema, json.dumps(dict(fields))) if question.schema else []
     if complaints:
-        raise Misfit(f"on_elicitation's answer does not fit the server's schema: {complaints[0]}")
+        raise Misfit(f"the answer does not fit the server's schema: {complaints[0]}")
     return fields
 
 

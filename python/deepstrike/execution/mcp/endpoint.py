@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from deepstrike.errors import ConfigError
+from deepstrike.secrets import bind_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -80,15 +81,22 @@ def read_endpoint(
     headers: Mapping[str, str] | None,
     cwd: str | os.PathLike[str] | None,
 ) -> Endpoint:
-    """A text with `://` is an address, any other a command line, a list its words. Raises `ConfigError`."""
+    """A text with `://` is an address, any other a command line, a list its words. Raises `ConfigError`.
+
+    Values of `env`, `headers` and the URL's query that are named like a secret are bound (`secrets.bind_named`).
+    """
     if isinstance(server, str) and "://" in server.partition(" ")[0]:
         if env is not None or cwd is not None:
             raise ConfigError("env= and cwd= are for a server that is started here; a URL takes headers=")
         url, user = _url(server)
-        return Address(url, {**user, **_headers(headers or {})})
+        checked = _headers(headers or {})
+        bind_named({**checked, **user, **dict(parse_qsl(urlsplit(url).query))})
+        return Address(url, {**user, **checked})
     if headers is not None:
         raise ConfigError("headers= are for a URL; a server that is started here gets env={name: value}")
-    return Command(_argv(server), _environment(env or {}), None if cwd is None else os.fspath(cwd))
+    declared = _environment(env or {})
+    bind_named(declared)
+    return Command(_argv(server), declared, None if cwd is None else os.fspath(cwd))
 
 
 def _url(text: str) -> tuple[str, dict[str, str]]:
@@ -103,6 +111,7 @@ def _url(text: str) -> tuple[str, dict[str, str]]:
     user, at, place = parts.netloc.rpartition("@")
     if not at:
         return text, {}
+    bind_named({"password": unquote(user.partition(":")[2])})
     basic = base64.b64encode(unquote(user).encode()).decode()
     return urlunsplit(parts._replace(netloc=place)), {"Authorization": f"Basic {basic}"}
 

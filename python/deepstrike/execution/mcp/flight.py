@@ -6,11 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from deepstrike.clock import current_clock
+from deepstrike.execution.base import misplaced
+from deepstrike.tools.suspension import Parked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from deepstrike.clock import Timer
+
+    Suspend = Callable[[object], Awaitable[object]]
 
 T = TypeVar("T")
 
@@ -20,11 +24,13 @@ class Expired(Exception):
 
 
 class Flight:
-    """One call. `notes` are shown behind its result."""
+    """One call. `notes` are shown behind its result; `suspend` puts a question of the server's on its behalf."""
 
-    __slots__ = ("_clock", "_left", "_over", "_since", "_timer", "notes")
+    __slots__ = ("_clock", "_left", "_over", "_parked", "_since", "_suspend", "_timer", "notes")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, suspend: Suspend = misplaced) -> None:
+        self._suspend = suspend
+        self._parked: Parked | None = None
         self._clock = current_clock()
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._left = seconds
@@ -33,19 +39,43 @@ class Flight:
         self.notes: list[str] = []
 
     async def watch(self, work: Awaitable[T]) -> T:
-        """What `work` gives, the time running. Raises `Expired` once it is over; then, and when cancelled, `work` is
-        cancelled."""
+        """What `work` gives, the time running. Raises `Expired` once it is over, and `Parked` where the call is closed
+        at a question; then, and when cancelled, `work` is cancelled."""
         self.go()
         task = asyncio.ensure_future(work)
         self._over.add_done_callback(lambda _: task.cancel())
         try:
             await asyncio.wait({task})
             if self._over.done() and task.cancelled():
-                raise Expired
+                raise Expired if self._parked is None else self._parked
             return task.result()
         finally:
             task.cancel()
             self.hold()
+
+    async def suspend(self, payload: object) -> object:
+        """The answer to a question; the call's end ends the asking, and a question that must wait ends the call.
+
+        Raises `Misplaced` where nobody can be asked, `CancelledError` where the call has ended.
+        """
+        asking = asyncio.ensure_future(self._suspend(payload))
+        self._over.add_done_callback(lambda _: asking.cancel())
+        try:
+            await asyncio.wait({asking})
+        except asyncio.CancelledError:
+            asking.cancel()
+            raise
+        error = None if asking.cancelled() else asking.exception()
+        if isinstance(error, Parked):
+            self._parked = error
+            self._expire()
+            raise asyncio.CancelledError
+        return asking.result()
+
+    def over(self) -> None:
+        """The call has ended, in whatever way."""
+        self.hold()
+        self._expire()
 
     @property
     def runs(self) -> bool:
@@ -81,16 +111,20 @@ class Flights:
     def __len__(self) -> int:
         return len(self._flying)
 
-    def begin(self, seconds: float) -> Flight:
+    def begin(self, seconds: float, suspend: Suspend = misplaced) -> Flight:
         """A call that may take so long."""
-        flight = Flight(seconds)
+        flight = Flight(seconds, suspend)
         self._flying.add(flight)
         return flight
 
     def end(self, flight: Flight) -> None:
         """The call is over."""
         self._flying.discard(flight)
-        flight.hold()
+        flight.over()
+
+    def only(self) -> Flight | None:
+        """The one call in flight; None where there are several, of which any may be the one that is meant."""
+        return next(iter(self._flying)) if len(self._flying) == 1 else None
 
     def note(self, text: str) -> None:
         """To be shown with the results of all calls in flight: a server does not always say which of them asks."""

@@ -21,6 +21,7 @@ from deepstrike.execution.mcp.elicitation import question
 from deepstrike.execution.mcp.endpoint import Command
 from deepstrike.execution.mcp.faults import Lost, Malformed, Refused, Unavailable, leaves
 from deepstrike.execution.mcp.listing import list_tools, watch_list
+from deepstrike.execution.mcp.sifting import Flaws, Sifting
 from deepstrike.execution.mcp.words import told
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Link:
         self._revision = revision
         self._desk = desk
         self._carrier = _carrier(endpoint)
+        self._flaws = Flaws()
         self._errands: asyncio.Queue[Errand[object] | None] = asyncio.Queue()
         self._running: dict[asyncio.Task[None], Errand[object]] = {}
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -133,7 +135,7 @@ class Link:
         """List the tools anew. Raises what `do` raises."""
         self._stale = False
         try:
-            self.tools = await self.do(list_tools)
+            self.tools = await self.do(partial(list_tools, flaws=self._flaws))
         except BaseException:
             self._stale = True
             raise
@@ -167,7 +169,7 @@ class Link:
         failure: BaseException | None = None
         try:
             async with self._client() as client:
-                self.tools = await list_tools(client)
+                self.tools = await list_tools(client, self._flaws)
                 self._ready.set_result(None)
                 await self._serve(client)
         except (Exception, asyncio.CancelledError) as error:
@@ -179,7 +181,7 @@ class Link:
 
     def _client(self) -> Client:
         return Client(
-            self._carrier,
+            Sifting(self._carrier, self._flaws),
             mode="legacy" if self._revision == "2025-11-25" else self._revision or "auto",
             cache=None,
             client_info=mcp_types.Implementation(name="deepstrike", version=__version__),

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
     from mcp import Client
 
+    from deepstrike.execution.mcp.sifting import Flaws
+
 MAX_TOOLS: Final = 4096
 MAX_PAGES: Final = 256
 
 
-async def list_tools(client: Client) -> tuple[Listed, ...]:
+async def list_tools(client: Client, flaws: Flaws) -> tuple[Listed, ...]:
     """Every tool of every page, the first of those with one name. A page that fails fails the whole.
+
+    Tools that are listed wrongly stand there with their flaw.
 
     Raises `Malformed` where the pages do not end, and what the client raises.
     """
@@ -30,14 +34,17 @@ async def list_tools(client: Client) -> tuple[Listed, ...]:
         return ()
     found: dict[str, Listed] = {}
     cursor: str | None = None
+    flaws.found.clear()
+    flaws.revision = client.protocol_version
     for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         for each in page.tools:
             found.setdefault(each.name, _listed(each))
         cursor = page.next_cursor
         if cursor is None:
-            return tuple(found.values())
-        if len(found) > MAX_TOOLS:
+            wrong = (Listed(name, "", {}, flaw=why) for name, why in flaws.found.items() if name not in found)
+            return (*found.values(), *wrong)
+        if len(found) + len(flaws.found) > MAX_TOOLS:
             break
     raise Malformed(f"the server's list of tools has no end: over {MAX_PAGES} pages or {MAX_TOOLS} tools")
 

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
 LONGEST: Final = 64
 
@@ -16,14 +16,16 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _MARK: Final = 6
 
 
-def wire_names(originals: Iterable[str], prefix: str) -> dict[str, str]:
+def wire_names(originals: Iterable[str], prefix: str, reserved: Container[str] = ()) -> dict[str, str]:
     """Original name → name on the wire, all different; one that cannot be made different is left out.
+
+    A name that is `reserved` becomes `mcp_…`.
 
     Characters other than letters, digits, `_` and `-` become `_`. Where that makes two names equal, and where a name is
     too long, it gets a mark made of the original, so names do not depend on the order, nor on what else changed.
     """
     found = list(dict.fromkeys(originals))
-    safe = {original: _UNSAFE.sub("_", prefix + original) for original in found}
+    safe = {original: _free(_UNSAFE.sub("_", prefix + original), reserved) for original in found}
     shared = Counter(safe.values())
     names: dict[str, str] = {}
     taken: set[str] = set()
@@ -36,6 +38,10 @@ def wire_names(originals: Iterable[str], prefix: str) -> dict[str, str]:
             taken.add(name)
             names[original] = name
     return names
+
+
+def _free(name: str, reserved: Container[str]) -> str:
+    return f"mcp_{name}" if name in reserved else name
 
 
 def _marked(name: str, original: str) -> str:

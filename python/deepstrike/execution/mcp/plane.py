@@ -17,7 +17,7 @@ from deepstrike.execution.mcp.flight import Expired
 from deepstrike.execution.mcp.names import LONGEST
 from deepstrike.execution.mcp.words import plain
 from deepstrike.tools.failures import failure
-from deepstrike.wire.message import Err
+from deepstrike.wire.message import Err, Notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,10 +47,14 @@ class McpExecutionPlane:
     group of its own, with `env` and a few harmless variables (`endpoint.INHERITED`) as its whole environment; `headers`
     go with every request to a URL and show nowhere else.
 
-    `prefix="web"` makes `search` the model's `web_search`. `allow` offers only the tools whose own names are in it;
+    `prefix="web"` makes `search` the model's `web_search`; a tool that has the name of one of the runtime's own
+    (`recall`) becomes `mcp_recall`. `allow` offers only the tools whose own names are in it;
     `*`, `?` and `[…]` match as in a shell. `timeout_ms` bounds a call, `connect_timeout_ms` the way to a list of tools.
     `on_elicitation(Elicitation)` answers the server's questions to the user, with a mapping of fields, `True` or None
-    (declined); it may be async, a sync one runs in a thread. Without it they are declined. `trust_hints=True` believes
+    (declined); it may be async, a sync one runs in a thread. Without it a question becomes a `ToolSuspendEvent` of the
+    call, with the same answers from `on_tool_suspend` or a later `resume`. No server waits that long: where the run
+    parks, the call is cancelled, and made again once the answer is there. It is declined while several calls of this
+    plane are under way, since a server does not say which one asks. `trust_hints=True` believes
     the server that a tool only reads or may be repeated, and so lets its calls be run again after a crash; otherwise
     every tool is `once`. `revision` fixes the protocol's revision, else the newest that both speak is used.
 
@@ -114,8 +118,8 @@ class McpExecutionPlane:
             if before is not None and (before.specs, before.omitted) == (catalogue.specs, catalogue.omitted):
                 return
             self._catalogue = catalogue
-        for name, why in catalogue.omitted.items():
-            _log.warning("%r: the tool %r is not offered: %s", self, plain(name, 100), why)
+        for notice in self.notices():
+            _log.warning("%s", notice.message)
 
     async def aclose(self) -> None:
         """End the connections: calls in flight become error results, the server's process group is gone afterwards.
@@ -138,6 +142,21 @@ class McpExecutionPlane:
     def omitted(self) -> dict[str, str]:
         """Tools that the server lists and this plane cannot offer, by the server's name, each with the reason."""
         return {} if self._catalogue is None else dict(self._catalogue.omitted)
+
+    def notices(self) -> tuple[Notice, ...]:
+        """The tools that are not offered, or under another name, since the runtime has a tool of their name."""
+        catalogue = self._catalogue
+        if catalogue is None:
+            return ()
+        left_out = [
+            Notice("tool_omitted", f"{self!r}: the tool {plain(name, 100)!r} is not offered: {why}")
+            for name, why in catalogue.omitted.items()
+        ]
+        renamed = [
+            Notice("tool_renamed", f"{self!r}: the tool {name!r} is offered as {new!r}; {name!r} is the runtime's own")
+            for name, new in catalogue.renamed.items()
+        ]
+        return (*left_out, *renamed)
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as the model sees them, sorted by name; the same object until `open` finds other ones.
@@ -175,7 +194,7 @@ class McpExecutionPlane:
         from deepstrike.execution.mcp.calling import tool_call  # the client is loaded: there is a catalogue
 
         contact = self._contact()
-        flight = contact.flights.begin(self._timeout_ms / 1000)
+        flight = contact.flights.begin(self._timeout_ms / 1000, invocation.suspend)
         work = tool_call(offered.original, invocation.args_text, flight.notes, invocation.context.emit)
         try:
             return await contact.do(work, flight)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from deepstrike.providers.dialects.chat.dialect import NO_TOOLS, TAKES_REQUIRED
 from deepstrike.providers.dialects.json_text import canonical_text, quote
 from deepstrike.providers.dialects.names import wire_name
+from deepstrike.providers.dialects.strict_tools import strict_parameters
 from deepstrike.wire.message import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deepstrike.providers.base import ModelRequest
     from deepstrike.providers.dialects.base import Asked
     from deepstrike.providers.dialects.chat.dialect import ChatDialect
     from deepstrike.wire.message import ToolSpec
@@ -27,7 +29,7 @@ def tools_part(asked: Asked) -> bytes:
         message = f"{asked.info.id} takes no tools, so none of the {len(tools)} was offered to it"
         asked.request.memo.notices.append(Notice("tools_dropped", message))
         return b""
-    return b',"tools":[%b]' % b",".join(map(_tool, tools)) if tools else b""
+    return b',"tools":[%b]' % b",".join(_tool(tool, asked.request) for tool in tools) if tools else b""
 
 
 def without_refused(
@@ -51,9 +53,11 @@ def _thinks(asked: Asked) -> bool:
     return bool(asked.info.defaults.get("enable_thinking", asked.info.reasoning) if given is None else given)
 
 
-def _tool(tool: ToolSpec) -> bytes:
-    return b'{"type":"function","function":{"name":%b,"description":%b,"parameters":%b}}' % (
+def _tool(tool: ToolSpec, request: ModelRequest) -> bytes:
+    strict = strict_parameters(tool, request)
+    return b'{"type":"function","function":{"name":%b,"description":%b,"parameters":%b%b}}' % (
         quote(wire_name(tool.name)),
         quote(tool.description),
-        canonical_text(tool.parameters),
+        canonical_text(tool.parameters) if strict is None else strict,
+        b"" if strict is None else b',"strict":true',
     )

@@ -14,8 +14,8 @@ from deepstrike.providers.dialects.json_text import canonical, canonical_text, q
 from deepstrike.providers.dialects.names import wire_name
 from deepstrike.providers.dialects.responses.dialect import BREAKPOINTS
 from deepstrike.providers.dialects.responses.replay import Origin, assistant_items, wire_id
-from deepstrike.providers.dialects.strict import is_strict
 from deepstrike.providers.dialects.strict_form import sent_schema
+from deepstrike.providers.dialects.strict_tools import strict_parameters
 from deepstrike.providers.extensions import merged
 from deepstrike.wire.message import Image, ResultBlock, Text, UserBlock
 
@@ -71,8 +71,7 @@ def _head(asked: Asked) -> bytes:
         fields = merged(fields, {"text": {"format": _form(request.output, request.memo)}})
     if not request.tools:  # the service refuses them then
         fields = {name: value for name, value in fields.items() if name not in _TOOL_FIELDS}
-    strict = request.extensions.get("strict_tools") is True
-    tools = b",".join(_tool(tool, strict) for tool in request.tools)
+    tools = b",".join(_tool(tool, request) for tool in request.tools)
     return b"".join(
         (
             canonical(fields)[:-1],
@@ -107,14 +106,14 @@ def _form(output: OutputSchema, memo: Memo) -> dict[str, object]:
     return {"type": "json_schema", "name": output.name, "schema": msgspec.Raw(schema), "strict": strict}
 
 
-def _tool(tool: ToolSpec, strict: bool) -> bytes:
-    """The service's default is strict, so `strict` always stands there; true only for a schema that fits."""
-    strict = strict and is_strict(msgspec.json.decode(tool.parameters))
+def _tool(tool: ToolSpec, request: ModelRequest) -> bytes:
+    """The service's default is strict, so `strict` always stands there; true only for a schema that can be made fit."""
+    strict = strict_parameters(tool, request)
     return b'{"type":"function","name":%b,"description":%b,"parameters":%b,"strict":%b}' % (
         quote(wire_name(tool.name)),
         quote(tool.description),
-        canonical_text(tool.parameters),
-        b"true" if strict else b"false",
+        canonical_text(tool.parameters) if strict is None else strict,
+        b"false" if strict is None else b"true",
     )
 
 

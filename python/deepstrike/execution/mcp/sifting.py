@@ -1,0 +1,112 @@
+"""Tools that a server lists wrongly are taken out of its answer, before the client refuses the whole list for them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCResponse
+from mcp_types.methods import validate_server_result
+from pydantic import ValidationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from mcp.client._transport import ReadStream, TransportStreams
+    from typing_extensions import Self
+
+    from deepstrike.execution.mcp.carrier import Carrier
+
+    Item = SessionMessage | Exception
+
+_LISTING = "tools/list"
+
+
+class Flaws:
+    """What is wrong with the tools of the listing under way, by their names; `revision` is the one that both speak."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, str] = {}
+        self.revision = ""
+
+    def sift(self, item: Item) -> Item:
+        """The message, without the tools that do not fit where it is a list of tools."""
+        message = item.message if isinstance(item, SessionMessage) else None
+        if not isinstance(message, JSONRPCResponse) or not self.revision:
+            return item
+        listed = message.result.get("tools")
+        if not isinstance(listed, list) or "content" in message.result or self._flaw(message.result) is None:
+            return item
+        message.result["tools"] = [each for each in listed if self._fits(each, message.result)]
+        return item
+
+    def _fits(self, tool: object, result: Mapping[str, object]) -> bool:
+        flaw = self._flaw({**result, "tools": [tool]})
+        if flaw is not None:
+            name = tool.get("name") if isinstance(tool, dict) else None
+            self.found[name if isinstance(name, str) else "(a tool without a name)"] = flaw
+        return flaw is None
+
+    def _flaw(self, result: Mapping[str, object]) -> str | None:
+        try:
+            validate_server_result(_LISTING, self.revision, result)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            place = ".".join(str(key) for key in first["loc"] if key != "tools" and not isinstance(key, int))
+            return f"the server lists it wrongly: {place}: {first['msg']}"
+        except (KeyError, ValueError):  # a revision that this client does not know: it will say so itself
+            return None
+        return None
+
+
+class Sifting(AbstractAsyncContextManager["TransportStreams"]):
+    """A carrier whose incoming messages are sifted."""
+
+    def __init__(self, carrier: Carrier, flaws: Flaws) -> None:
+        self._carrier = carrier
+        self._sift = flaws.sift
+
+    async def __aenter__(self) -> TransportStreams:
+        incoming, outgoing = await self._carrier.__aenter__()
+        return _Sifted(incoming, self._sift), outgoing
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._carrier.__aexit__(kind, error, trace)
+
+
+class _Sifted:
+    """A stream of messages, each sifted on its way."""
+
+    def __init__(self, inner: ReadStream[Item], sift: Callable[[Item], Item]) -> None:
+        self._inner = inner
+        self._sift = sift
+
+    @property
+    def last_context(self) -> object:
+        """Not in the client's protocol of a stream; it looks for it where the stream carries its sender's context."""
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> Item:
+        return self._sift(await self._inner.receive())
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Item:
+        return self._sift(await self._inner.__anext__())
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)
