@@ -27,7 +27,7 @@ _given_up: set[asyncio.Task[object]] = set()
 
 
 class NoAnswer(Exception):
-    """The work did not end within the limit. It goes on unobserved."""
+    """The work did not end within the limit. It goes on unobserved. Its cause is a cancellation meanwhile, if any."""
 
 
 async def see_through(
@@ -51,7 +51,7 @@ async def see_through(
             if not task.done():
                 _given_up.add(task)
                 task.add_done_callback(_forget)
-                raise NoAnswer
+                raise NoAnswer from cancelled
     return task.result(), cancelled
 
 
