@@ -9,6 +9,7 @@ import sqlite3
 import sys
 from contextlib import suppress
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from weakref import WeakSet
 
@@ -30,6 +31,8 @@ VERSION: Final = 1
 _APPLICATION: Final = 0x6473_746B  # "dstk"
 BUSY_MS: Final = 10_000
 """How long a thread waits for another process that writes."""
+LOOK_SECONDS: Final = 0.005
+"""How often it is looked, before a write on an event loop, whether somebody has moved the write-ahead log."""
 _FORK_SECONDS: Final = 5.0
 _SQLITE_FULL: Final = 13
 _SQLITE_BUSY: Final = (5, 6)
@@ -64,9 +67,11 @@ class Database:
 
     __slots__ = (
         "__weakref__",
+        "_begun_at",
         "_connection",
         "_file",
         "_flushed",
+        "_look_at",
         "_path",
         "_told_of",
         "_writes",
@@ -82,6 +87,8 @@ class Database:
         self._told_of = told
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
+        self._begun_at: tuple[int, int, int] | None = None
+        self._look_at = 0.0
         self.changes = 0
         _databases.add(self)
 
@@ -93,6 +100,21 @@ class Database:
         if connection is None:
             self.lane.leave()
         return connection
+
+    def quiet(self) -> bool:
+        """Whether a write here flushes nothing. The first one to a write-ahead log that somebody has moved does.
+
+        What stands in its place is looked at, at most every `LOOK_SECONDS`: nobody else changes the file.
+        """
+        now = monotonic()
+        if now < self._look_at:
+            return True
+        self._look_at = now + LOOK_SECONDS
+        return _stamp(self._path) == self._begun_at
+
+    def beginning_log(self) -> None:
+        """What is written next begins the write-ahead log anew where it was moved; for whoever writes in a thread."""
+        self._begun_at = _stamp(self._path)
 
     def in_place(self, changes: int) -> bool:
         """Whether the file is still the one that it was at so many changes."""
@@ -140,7 +162,7 @@ class Database:
             return False
         try:
             [(busy, written, moved)] = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            _begin_log(self._connection)
+            self._begin_log(self._connection)
         except sqlite3.OperationalError:
             _logger.debug("%s: no checkpoint this time", self._path, exc_info=True)
             return False
@@ -155,7 +177,7 @@ class Database:
         [(busy, _, _)] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         if not busy:
-            _begin_log(connection)
+            self._begin_log(connection)
         return not busy
 
     def _looked(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -186,12 +208,16 @@ class Database:
             self.close()  # it is open on a file that was removed: what stands in its place counts
             self.changes += 1
         if self._connection is None:
-            begins_log = self._writes and not self._flushed
-            self._connection = _connect(
-                self._path, self._told_of.laid_out, flushed=self._flushed, begins_log=begins_log
-            )
+            self._connection = _connect(self._path, self._told_of.laid_out, flushed=self._flushed)
             self._file = _identity(self._path)
+            if self._writes and not self._flushed:
+                self._begin_log(self._connection)
         return self._connection
+
+    def _begin_log(self, connection: sqlite3.Connection) -> None:
+        """The first write to a new write-ahead log flushes its head: done here, so that no event loop waits for it."""
+        self.beginning_log()
+        connection.execute(f"PRAGMA user_version = {VERSION}")
 
     def _after_fork(self) -> None:
         self.lane = Lane()
@@ -234,14 +260,20 @@ def _is_damage(error: sqlite3.Error | UnicodeError) -> bool:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     """Which file stands at `path`, None where there is none. Opens nothing."""
+    found = _stamp(path)
+    return None if found is None else found[:2]
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """Which file stands at `path` and when it was changed, None where there is none. Opens nothing."""
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_dev, status.st_ino
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
-def _connect(path: Path, laid_out: Callable[[], None], *, flushed: bool, begins_log: bool) -> sqlite3.Connection:
+def _connect(path: Path, laid_out: Callable[[], None], *, flushed: bool) -> sqlite3.Connection:
     try:
         make_folder(path.parent, flushed=flushed)
         if _make_file(path) and flushed:
@@ -255,8 +287,6 @@ def _connect(path: Path, laid_out: Callable[[], None], *, flushed: bool, begins_
         connection.execute("PRAGMA secure_delete = ON")  # a deleted session leaves no bytes
         if not flushed:
             connection.execute("PRAGMA wal_autocheckpoint = 0")  # it would flush within an append: see `settle`
-        if begins_log:
-            _begin_log(connection)
     except BaseException:
         connection.close()
         raise
@@ -271,11 +301,6 @@ def _make_file(path: Path) -> bool:
     except FileExistsError:
         return False
     return True
-
-
-def _begin_log(connection: sqlite3.Connection) -> None:
-    """The first write to a new write-ahead log flushes its head: done here, so that no event loop waits for it."""
-    connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _require_ours(connection: sqlite3.Connection, path: Path, laid_out: Callable[[], None]) -> None:

@@ -179,7 +179,7 @@ class SqliteSessionLog:
         if held.appended % LOOK_EVERY == 0:
             self._require_file(held)
         size = sum(map(len, records))
-        if size <= SMALL and held.tail is not None and not self._flushed:
+        if size <= SMALL and held.tail is not None and not self._flushed and self._writer.quiet():
             connection = self._writer.enter()
             if connection is not None:
                 try:
@@ -190,7 +190,7 @@ class SqliteSessionLog:
                     self._writer.lane.leave()
                     self._count(size)
         batch = tuple(records)
-        return await self._writer.run(lambda connection: self._append(connection, held, batch, expected_seq))
+        return await self._writer.run(lambda connection: self._append_apart(connection, held, batch, expected_seq))
 
     async def read(self, session_id: str, from_seq: int = 0) -> list[bytes]:
         """See `SessionLog.read`. A `from_seq` below 0 counts as 0. It waits for an append of this object."""
@@ -350,6 +350,12 @@ class SqliteSessionLog:
             del self._held[held.session_id]
         self._marks.rest(held.session_id, held.notes)
         held.lock.release()
+
+    def _append_apart(
+        self, connection: sqlite3.Connection, held: _Held, records: Sequence[bytes], expected_seq: int
+    ) -> int:
+        self._writer.beginning_log()
+        return self._append(connection, held, records, expected_seq)
 
     def _append(self, connection: sqlite3.Connection, held: _Held, records: Sequence[bytes], expected_seq: int) -> int:
         if self._held.get(held.session_id) is not held:  # given back while this waited
