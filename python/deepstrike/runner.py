@@ -31,7 +31,7 @@ from deepstrike.providers.base import Provider
 from deepstrike.roles import AgentRunSpec, SubAgents
 from deepstrike.run import Run
 from deepstrike.staff import Staff
-from deepstrike.text import well_formed
+from deepstrike.text import distinct, well_formed
 from deepstrike.wire.agents import Agents
 from deepstrike.wire.input import Resume, Start
 from deepstrike.wire.message import Text
@@ -461,7 +461,7 @@ class RuntimeRunner:
         if way is not None:
             system, tools = way.system(system), (*tools, *way.tools)
         return Config(
-            session=well_formed(session),
+            session=distinct(session),
             system=well_formed(system),
             preload=tuple(map(well_formed, preload)),
             tools=tools,

@@ -12,6 +12,7 @@ from samples import CONFIG, SESSIONS, TWO_CALLS, Hand, calls, recorded
 from deepstrike import InMemorySessionLog, LocalExecutionPlane, RuntimeOptions, RuntimeRunner, tool
 from deepstrike.providers.base import ToolCall
 from deepstrike.providers.replayed import ReplayProvider
+from deepstrike.providers.scripted import Reply as Spoken
 from deepstrike.providers.scripted import ScriptedProvider
 from deepstrike.replay.comparison import Comparison, Parting, compare
 from deepstrike.replay.differences import Difference, differences
@@ -254,7 +255,7 @@ async def kept_apart(session: str, text: str) -> list[bytes]:
         return text
 
     ref = blob_ref(blob_shelf(session), text.encode())
-    replies = [
+    replies: list[Spoken] = [
         calls(ToolCall("c1", "book", "")),
         calls(ToolCall("c2", "recall", json.dumps({"ref": ref, "offset": 10}))),
         f"It is in {ref}.",

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -114,22 +115,21 @@ class _Job(Generic[T]):
         self._worked = False
         self._value: T | None = None
 
-    def perform(self) -> None:
-        """Do the work, unless its asker has gone before it began, and tell the loop how it ended."""
+    def perform(self) -> Callable[[], None]:
+        """Do the work, unless its asker has gone before it began; what is returned tells the loop how it ended."""
         given_up = self._forsaken
         if given_up:
-            return
+            return _nothing
         try:
             value = self._work()
         except BaseException as error:
-            self._tell(self._fail, error)
-            return
+            return partial(self._tell, self._fail, error)
         with self._lock:
             self._worked, self._value, forsaken = True, value, self._forsaken
         if forsaken and self._undo is not None:
             self._undo(value)
-        else:
-            self._tell(self._settle, value)
+            return _nothing
+        return partial(self._tell, self._settle, value)
 
     def forsake(self) -> None:
         """Nobody waits any more: work that has not begun is not done, a result that nobody took is undone."""
@@ -168,7 +168,7 @@ async def in_thread(work: Callable[[], T], undo: Callable[[T], None] | None = No
     Cancelling returns at once. Work that had begun goes on; what it gives is then handed to `undo`.
     """
     job = _Job(work, undo)
-    _crew.submit(job.perform)
+    _crew.submit(lambda: job.perform()())
     return await job.outcome()
 
 
@@ -205,7 +205,16 @@ class Lane:
         gives is handed to `undo`.
         """
         job = _Job(work, undo)
-        self.post(job.perform)
+
+        def turn() -> None:
+            tell = _nothing
+            try:
+                tell = job.perform()
+            finally:
+                self.leave()  # first: who is told may find the lane idle then
+            tell()
+
+        self._line_up(lambda: _crew.submit(turn))
         return await job.outcome()
 
     async def passed(self) -> None:

@@ -223,6 +223,9 @@ def _new_beside(path: Path, data: bytes, flushed: bool) -> Path:
 
 
 def torn_files(path: Path) -> list[Path]:
-    """The tails that were set aside beside a log, oldest first."""
-    found = path.parent.glob(f"{path.stem}.torn-*")
+    """The tails that were set aside beside a log, oldest first. Raises `SessionError`."""
+    try:
+        found = list(path.parent.glob(f"{path.stem}.torn-*"))
+    except OSError as error:
+        raise failed("listing", path.parent, error) from error
     return sorted(found, key=lambda aside: (len(aside.name), aside.name))
