@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import logging
 import os
@@ -9,7 +10,6 @@ import sqlite3
 import sys
 from contextlib import suppress
 from threading import Lock
-from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from weakref import WeakSet
 
@@ -106,8 +106,8 @@ class Database:
 
         What stands in its place is looked at, at most every `LOOK_SECONDS`: nobody else changes the file.
         """
-        now = monotonic()
-        if now < self._look_at:
+        now = asyncio.get_running_loop().time()
+        if 0 <= self._look_at - now <= LOOK_SECONDS:
             return True
         self._look_at = now + LOOK_SECONDS
         return _stamp(self._path) == self._begun_at

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakSet, finalize
 
 from deepstrike.errors import ConfigError, CorruptLog, SessionBusy, SessionError
-from deepstrike.sessions import rows
-from deepstrike.sessions.blob import blob_ref, blob_shelf, is_ref, shelf_of
+from deepstrike.sessions import blob_rows, rows
+from deepstrike.sessions.blob import blob_shelf, is_ref
 from deepstrike.sessions.database import Database, Told
 from deepstrike.sessions.durability import Durability, flushes
 from deepstrike.sessions.given_path import given_path
@@ -28,7 +28,6 @@ from deepstrike.sessions.marks import Marks
 from deepstrike.sessions.names import check_id
 from deepstrike.sessions.refusals import (
     damaged,
-    damaged_blob,
     live,
     not_the_owner,
     other_seq,
@@ -61,8 +60,6 @@ ERASE_SECONDS: Final = 0.25
 LOOKS: Final = 4
 """How often a session is looked at that is deleted and begun anew meanwhile."""
 _PAGES: Final = 4096
-_LONGEST: Final = (1 << 31) - 1
-"""More than SQLite keeps in one value."""
 
 
 @dataclass(slots=True, eq=False)
@@ -278,7 +275,7 @@ class SqliteSessionLog:
         if held is not None:
             self._require_file(held)
         kept = bytes(data)
-        return await self._writer.run(lambda connection: _put_blob(connection, session_id, kept))
+        return await self._writer.run(lambda connection: blob_rows.put(connection, session_id, kept))
 
     async def get_blob(self, ref: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `SessionLog.get_blob`. An `offset` or `length` below 0 counts as 0. Raises `CorruptLog` on damage, which
@@ -286,7 +283,7 @@ class SqliteSessionLog:
         """
         found = None
         if is_ref(ref):
-            found = await self._look(None, lambda connection: _get_blob(connection, ref, max(offset, 0), length))
+            found = await self._look(None, lambda connection: blob_rows.get(connection, ref, max(offset, 0), length))
         if found is None:
             raise unknown_blob(ref)
         return found
@@ -421,27 +418,6 @@ class SqliteSessionLog:
 
 def _unbegin(begun: tuple[rows.Tail | None, Notes]) -> None:
     begun[1].close()
-
-
-def _put_blob(connection: sqlite3.Connection, session_id: str, data: bytes) -> str:
-    ref = blob_ref(blob_shelf(session_id), data)
-    connection.execute("INSERT INTO blobs VALUES (?, ?) ON CONFLICT (ref) DO NOTHING", (ref, data))
-    return ref
-
-
-def _get_blob(connection: sqlite3.Connection, ref: str, start: int, length: int | None) -> bytes | None:
-    whole = start == 0 and length is None
-    if whole:
-        found = connection.execute("SELECT data FROM blobs WHERE ref = ?", (ref,)).fetchall()
-    else:
-        span = (start + 1, _LONGEST if length is None else max(length, 0), ref)
-        found = connection.execute("SELECT substr(data, ?, ?) FROM blobs WHERE ref = ?", span).fetchall()
-    if not found:
-        return None
-    data: bytes | None = found[0][0]
-    if whole and (type(data) is not bytes or blob_ref(shelf_of(ref), data) != ref):
-        raise damaged_blob(ref)
-    return data or b""  # no bytes at all come as NULL
 
 
 def _close(*databases: Database) -> None:
