@@ -68,6 +68,35 @@ class SystemClock:
         await asyncio.sleep(delay)
 
 
+class AheadClock:
+    """Another clock, `ahead_ms` milliseconds ahead of it: `now_ms` is, all else is that clock's."""
+
+    def __init__(self, clock: Clock, ahead_ms: int) -> None:
+        self._clock = clock
+        self._ahead_ms = ahead_ms
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms() + self._ahead_ms
+
+    def wall_ms(self) -> int:
+        return self._clock.wall_ms()
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        return self._clock.call_later(delay, callback)
+
+    def alarm(self, delay: float, callback: Callable[[], None]) -> Timer:
+        return self._clock.alarm(delay, callback)
+
+    async def sleep(self, delay: float) -> None:
+        await self._clock.sleep(delay)
+
+
+def not_before(clock: Clock, moment_ms: int) -> Clock:
+    """`clock`, or one that goes on from `moment_ms` as it does, where it shows an earlier time now."""
+    behind = moment_ms - clock.now_ms()
+    return clock if behind <= 0 else AheadClock(clock, behind)
+
+
 _SYSTEM = SystemClock()
 _current: ContextVar[Clock] = ContextVar("deepstrike_clock")
 

@@ -29,7 +29,6 @@ from deepstrike.wire.input import Answer, Resume, Value
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from deepstrike.clock import Clock
     from deepstrike.governance.policy import Governance
     from deepstrike.host.agents import Child
     from deepstrike.host.approval import Validate
@@ -109,7 +108,7 @@ class Conduct:
         for notice in task.notices:
             outbox.put(NoticeEvent(notice.code, notice.message))
         try:
-            self.result = self._result(await self._outcome(session, outbox, clock))
+            self.result = self._result(await self._outcome(session, outbox))
             await session.rest(task.recent)
         except (JournalFailed, HostFailed) as error:
             self.result = self._lost(session, error)
@@ -126,7 +125,7 @@ class Conduct:
         outbox.put(_done(self.result))
         return self.result
 
-    async def _outcome(self, session: Session, outbox: Outbox, clock: Clock) -> Outcome:
+    async def _outcome(self, session: Session, outbox: Outbox) -> Outcome:
         task = self._task
         means = _means(task, session)
         answers: list[Answer] = []
@@ -140,7 +139,7 @@ class Conduct:
                 return standing
         mail = await task.post.open(task.session_id)
         try:
-            self._drive = drive = Drive(session, means, outbox, clock, mail)
+            self._drive = drive = Drive(session, means, outbox, session.clock, mail)
             if self._interrupted is not None:
                 drive.interrupt(self._interrupted)
             return await drive.run(session.oversight.first(task.first), *answers)

@@ -30,6 +30,18 @@ def decode_record(line: bytes) -> Record:
         return msgspec.convert(_known(msgspec.json.decode(line), Record), Record)
 
 
+class _Moment(msgspec.Struct):
+    at: int
+
+
+_moment = msgspec.json.Decoder(_Moment).decode
+
+
+def moment_of(line: bytes) -> int:
+    """When a record was made, in milliseconds since 1970. Raises as `decode_record` does."""
+    return _moment(line).at
+
+
 def _known(value: Json, of: object) -> Json:
     """`value` without the fields that the type does not have."""
     if isinstance(value, list):

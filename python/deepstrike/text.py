@@ -23,6 +23,16 @@ def well_formed(text: str) -> str:
     return text
 
 
+def distinct(text: str) -> str:
+    """`text` as `well_formed`; one that is changed by that is followed by its digest, so no two become the same."""
+    formed = well_formed(text)
+    if formed == text:
+        return text
+    from hashlib import blake2b  # loads OpenSSL: hardly any text has a surrogate
+
+    return f"{formed}-{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
 def well_formed_json(text: str) -> str:
     """JSON text as `well_formed`, in which also no lone surrogate is left as an escape (`\\ud83d`)."""
     text = well_formed(text)

@@ -16,7 +16,7 @@ from deepstrike.output.way import way_of
 from deepstrike.providers.base import Provider
 from deepstrike.roles import SubAgents
 from deepstrike.staff import Staff
-from deepstrike.text import well_formed
+from deepstrike.text import distinct, well_formed
 from deepstrike.wire.agents import Agents
 from deepstrike.wire.policy import Attended, Config
 
@@ -147,7 +147,7 @@ class Workshop:
         if way is not None:
             system, tools = way.system(system), (*tools, *way.tools)
         return Config(
-            session=well_formed(session),
+            session=distinct(session),
             system=well_formed(system),
             preload=tuple(map(well_formed, preload)),
             tools=tools,

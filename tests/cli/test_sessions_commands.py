@@ -244,6 +244,27 @@ def test_given_a_begun_call_when_its_tool_is_not_given_then_nothing_is_recorded(
     assert "has an open call of add" in refused.stderr
 
 
+def test_given_a_session_of_a_real_model_when_only_the_demo_model_is_there_then_resume_refuses_and_records_nothing(
+    home: Path,
+) -> None:
+    records = asyncio.run(sessions_at(home).read("sums"))
+    begun = next(index for index, line in enumerate(records) if b'"begun"' in line)
+    log = FileSessionLog(home / "crashed")
+    asyncio.run(copy_to(log, "sums", records[:begun]))
+    arguments = ("resume", "sums", "--log", "crashed", "--tools", "my_tools:add")
+
+    refused = command(home, *arguments)
+    kept = asyncio.run(log.read("sums"))
+    named = command(home, *arguments, "--model", "demo", "--max-turns", "1")
+    further = command(home, *arguments)
+
+    assert (refused.returncode, refused.stdout, kept) == (2, "", records[:begun])
+    assert "session 'sums' went on with the model 'scripted', and no key is set" in refused.stderr
+    assert "name a model with --model VENDOR:NAME" in refused.stderr
+    assert (named.returncode, further.returncode) == (3, 0)  # now it is the demo's own
+    assert "model: demo (no key is set" in further.stderr
+
+
 def test_given_a_completed_session_when_resumed_then_the_recorded_answer_is_printed_and_no_model_named(
     home: Path,
 ) -> None:
@@ -450,7 +471,7 @@ def test_given_damage_when_read_then_the_record_is_named_and_the_others_are_list
     log = FileSessionLog(home / "logs")
     keep(log, "good", "Fine.")
     keep(log, "bad", SUM, "It is 45.")
-    path = next(path for path in (home / "logs").glob("bad*"))
+    path = next(path for path in (home / "logs").glob("bad*.log"))
     data = path.read_bytes()
     at = data.index(b'"judged"') + 2
     path.write_bytes(data[:at] + b"X" + data[at + 1 :])
@@ -473,7 +494,7 @@ def test_given_a_session_without_an_intact_record_when_named_then_it_is_found_da
 ) -> None:
     log = FileSessionLog(home / "logs")
     keep(log, "bad", "Fine.")
-    path = next(path for path in (home / "logs").glob("bad*"))
+    path = next(path for path in (home / "logs").glob("bad*.log"))
     data = path.read_bytes()
     at = data.index(b'"started"') + 2
     path.write_bytes(data[:at] + b"X" + data[at + 1 :])
@@ -513,7 +534,7 @@ def test_given_a_damaged_session_when_what_is_intact_is_exported_then_it_is_ther
     log = FileSessionLog(home / "logs")
     keep(log, "bad", SUM, "It is 45.")
     records = asyncio.run(log.read("bad"))
-    path = next((home / "logs").glob("bad*"))
+    path = next((home / "logs").glob("bad*.log"))
     path.write_bytes(path.read_bytes().replace(b'"ended"', b'"endXd"'))
 
     refused = command(home, "sessions", "export", "bad", "--log", "logs")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from native import start
 
 from deepstrike.kernel import Kernel, encode_input
-from deepstrike.text import well_formed
+from deepstrike.text import distinct, well_formed
 from deepstrike.wire.message import UserBlock
 
 
@@ -38,6 +38,16 @@ def test_given_good_text_when_made_well_formed_then_it_is_the_same_object() -> N
     text = "中" * 10
 
     assert well_formed(text) is text
+
+
+def test_given_texts_with_lone_surrogates_when_made_distinct_then_each_has_a_form_of_its_own() -> None:
+    given_texts = ["\ufffd", "\ud800", "\udfff", "\ud83d\ude00", "😀", "plain"]
+
+    forms = [distinct(text) for text in given_texts]
+
+    assert len(set(forms)) == len(forms)
+    assert [form for form, text in zip(forms, given_texts, strict=True) if form == text] == ["\ufffd", "😀", "plain"]
+    assert [well_formed(form) for form in forms] == forms
 
 
 @given(st.text(st.characters(categories=("L", "Cs", "Zs", "So"))))

@@ -272,6 +272,30 @@ async def disturbed() -> list[bytes]:
     return hand.records
 
 
+@tool(effect="read")
+async def page(number: int) -> str:
+    """A page of some text."""
+    return f"page {number} " + "字 and words " * 26
+
+
+async def compressed() -> list[bytes]:
+    """More results than the window holds."""
+    log = InMemorySessionLog()
+    replies: list[Spoken] = [calls(ToolCall(f"c{n}", "page", f'{{"number":{n}}}')) for n in range(1, 9)]
+    runner = RuntimeRunner(
+        RuntimeOptions(
+            provider=ScriptedProvider([*replies, "They are read.", "As I said."]),
+            session_log=log,
+            execution_plane=LocalExecutionPlane().register(page),
+            max_tokens=1_100,
+            max_turns=40,
+        )
+    )
+    await run(runner, "Read all pages.")
+    await run(runner, "And?")
+    return await log.read("s")
+
+
 _MAKERS: tuple[Callable[[], Awaitable[list[bytes]]], ...] = (
     plain,
     tools,
@@ -283,6 +307,7 @@ _MAKERS: tuple[Callable[[], Awaitable[list[bytes]]], ...] = (
     suspended,
     resumed,
     disturbed,
+    compressed,
 )
 SESSIONS = {make.__name__: make for make in _MAKERS}
 

@@ -7,10 +7,16 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from msgspec.structs import replace
-from samples import CONFIG, SESSIONS, TWO_CALLS, Hand, recorded
+from samples import CONFIG, SESSIONS, TWO_CALLS, Hand, calls, recorded
 
+from deepstrike import InMemorySessionLog, LocalExecutionPlane, RuntimeOptions, RuntimeRunner, tool
+from deepstrike.providers.base import ToolCall
+from deepstrike.providers.replayed import ReplayProvider
+from deepstrike.providers.scripted import Reply as Spoken
+from deepstrike.providers.scripted import ScriptedProvider
 from deepstrike.replay.comparison import Comparison, Parting, compare
 from deepstrike.replay.differences import Difference, differences
+from deepstrike.sessions.blob import blob_ref, blob_shelf
 from deepstrike.wire.input import Answer, Fault, Interrupt, Notify, Result, Resume, Start, Suspend, Value
 from deepstrike.wire.message import CallPart, Ok, Text, ToolResult, ToolSpec
 from deepstrike.wire.policy import Limits
@@ -239,3 +245,62 @@ def test_given_more_differences_than_are_asked_for_when_listed_then_the_first_ar
         Difference("[1]", json.dumps(1), json.dumps(2)),
         Difference("[2]", json.dumps(2), json.dumps(3)),
     )
+
+
+async def kept_apart(session: str, text: str) -> list[bytes]:
+    """A session whose first result is kept in a blob, which the model then recalls."""
+    log = InMemorySessionLog()
+
+    async def book() -> str:
+        return text
+
+    ref = blob_ref(blob_shelf(session), text.encode())
+    replies: list[Spoken] = [
+        calls(ToolCall("c1", "book", "")),
+        calls(ToolCall("c2", "recall", json.dumps({"ref": ref, "offset": 10}))),
+        f"It is in {ref}.",
+    ]
+    plane = LocalExecutionPlane().register(tool(effect="read")(book))
+    provider = ScriptedProvider(replies)
+    await RuntimeRunner(
+        RuntimeOptions(provider=provider, session_log=log, execution_plane=plane, max_tokens=20_000)
+    ).run("Read it.", session_id=session)
+    return await log.read(session)
+
+
+BOOK = "\n".join(f"line {number} of the book" for number in range(6_000))
+
+
+async def test_given_results_that_are_kept_in_blobs_when_two_sessions_have_the_same_then_they_are_equal() -> None:
+    left, right = await kept_apart("monday", BOOK), await kept_apart("tuesday", BOOK)
+    assert any(b'"blob":{' in line for line in left)
+    found = compare(left, right)
+    assert (found.parting, found.turns) == (None, 3)
+    parting = parting_of(left, await kept_apart("wednesday", BOOK + "!"))
+    assert (parting.kind, parting.turn) == ("result", 0)
+
+
+async def test_given_a_recording_with_blobs_when_it_is_replayed_under_another_id_then_it_is_the_same() -> None:
+    records = await kept_apart("monday", BOOK)
+
+    @tool(effect="read")
+    async def book() -> str:
+        return BOOK
+
+    log, provider = InMemorySessionLog(), ReplayProvider(records)
+    runner = RuntimeRunner(
+        RuntimeOptions(
+            provider=provider,
+            session_log=log,
+            execution_plane=LocalExecutionPlane().register(book),
+            max_tokens=20_000,
+        )
+    )
+    await runner.run("Read it.", session_id="another")
+    again = await log.read("another")
+    assert compare(records, again).parting is None
+    assert [json.loads(line)["event"]["type"] for line in again] == [
+        json.loads(line)["event"]["type"] for line in records
+    ]
+    settled = [event for event in (json.loads(line)["event"] for line in again) if event["type"] == "settled"]
+    assert ["error_kind" in event["result"] for event in settled] == [False, False]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+from samples import recorded
 
 from deepstrike.errors import SessionError
 from deepstrike.kernel import FORMAT, RENDERER, Kernel, Newer
@@ -27,6 +29,9 @@ STANDS = {
     "resumed": "completed",
     "disturbed": "user_abort",
 }
+
+
+LATEST = sorted(path.name for path in FOLDER.glob("*.jsonl"))
 
 
 def lines(log: str) -> list[bytes]:
@@ -83,3 +88,22 @@ def test_given_a_log_of_a_newer_format_when_read_then_it_is_refused_by_name(log:
         with pytest.raises(SessionError, match=f"format {FORMAT + 1}") as refused:
             read(newer)
         assert refused.value.code == "newer_format"
+
+
+@pytest.mark.parametrize("log", LATEST)
+def test_given_a_session_of_the_contract_when_replayed_then_every_record_comes_out_as_recorded(log: str) -> None:
+    proof = replay(lines(log))
+
+    assert (proof.divergence, proof.proved) == (None, len(lines(log)))
+
+
+async def test_given_a_compressed_session_when_made_anew_then_it_is_the_one_of_the_contract() -> None:
+    records = await recorded("compressed")
+    if os.environ.get("UPDATE_CONTRACT"):  # after a wanted change, as for the kernel's own
+        (FOLDER / "compressed.jsonl").write_bytes(b"".join(line + b"\n" for line in records))
+
+    assert records == lines("compressed.jsonl")
+    events = [json.loads(line)["event"] for line in records]
+    stages = {event["stage"] for event in events if event["type"] == "compressed"}
+    assert stages == {"elide", "collapse", "renew"}
+    assert replay(records).prompts == sum(event["type"] == "replied" for event in events)

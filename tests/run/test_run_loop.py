@@ -11,10 +11,12 @@ from deepstrike import (
     ConfigError,
     DoneEvent,
     ErrorEvent,
+    InMemorySessionLog,
     RunFailed,
     RuntimeOptions,
     TextDelta,
     ToolCallEvent,
+    ToolContext,
     ToolResultEvent,
     UsageEvent,
     collect_text,
@@ -208,6 +210,22 @@ async def test_lone_surrogates_are_replaced_and_the_run_completes() -> None:
     assert result.status == "completed"
     assert user_texts(script.turns[1]) == ["caf\ufffd"]
     assert result_texts(script.turns[1]) == ["ok \ufffd end"]
+
+
+async def test_sessions_whose_ids_differ_in_lone_surrogates_alone_have_keys_of_their_own() -> None:
+    keys: list[str] = []
+
+    async def pay(context: ToolContext) -> str:
+        keys.append(context.idempotency_key)
+        return "paid"
+
+    for session_id in ("\ud800", "\udfff", "\ufffd"):
+        log = InMemorySessionLog()
+        runner = runner_of(Script(calls(call("pay")), say("fine")), pay, log=log)
+        await runner.run("go", session_id=session_id)
+        assert await log.sessions() == [session_id]
+        assert (await runner.resume(session_id)).text == "fine"
+    assert len(set(keys)) == 3
 
 
 async def test_a_huge_result_is_cut_and_kept_beside_the_log() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from doubles import Script, add, assert_paired, call, calls, done_of, events_of, only, runner_of, say
 
-from deepstrike import ErrorEvent, InMemorySessionLog, RunFailed
+from deepstrike import ErrorEvent, InMemorySessionLog, RunFailed, SessionError
 from deepstrike.kernel import Kernel
 from deepstrike.providers.base import ToolCall
 
@@ -121,6 +121,53 @@ async def test_a_log_that_stops_answering_is_left_when_the_caller_leaves(monkeyp
     task.cancel()
     await asyncio.wait([task], timeout=20)
     assert task.cancelled()
+
+
+class SlowToAcquire(InMemorySessionLog):
+    """Holds the session at once, and tells of it later."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.acquiring = asyncio.Event()
+
+    async def acquire(self, session_id: str) -> str:
+        owner = await super().acquire(session_id)
+        self.acquiring.set()
+        await asyncio.sleep(self.seconds)
+        return owner
+
+
+@pytest.mark.parametrize("patience", [5.0, 0.01])
+async def test_a_run_that_is_cancelled_while_it_acquires_gives_the_session_back(
+    monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    monkeypatch.setattr("deepstrike.host.steady.LEAVE_SECONDS", patience)
+    log = SlowToAcquire(0.1)
+    task = asyncio.ensure_future(runner_of(Script(say("hi")), log=log).run("go", session_id="s").result())
+    await log.acquiring.wait()
+    task.cancel()
+    await asyncio.wait([task], timeout=20)
+    assert task.cancelled()
+    log.seconds = 0.0
+    for _ in range(200):
+        if "s" not in log._owners:
+            break
+        await asyncio.sleep(0.01)
+    assert (await runner_of(Script(say("fine")), log=log).run("next", session_id="s")).status == "completed"
+
+
+async def test_a_session_that_is_held_too_late_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    for home in ("deepstrike.host.folding.LOG_SECONDS", "deepstrike.host.steady.LEAVE_SECONDS"):
+        monkeypatch.setattr(home, 0.02)
+    log = SlowToAcquire(0.2)
+    with pytest.raises(SessionError, match="did not answer within"):
+        await runner_of(Script(say("hi")), log=log).run("go", session_id="s")
+    for _ in range(200):
+        if "s" not in log._owners:
+            break
+        await asyncio.sleep(0.01)
+    assert "s" not in log._owners
 
 
 @pytest.mark.parametrize("appends", [0, 1, 2])

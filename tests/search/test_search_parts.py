@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from deepstrike.errors import ConfigError, DeepStrikeError
 from deepstrike.search import index
-from deepstrike.search.database import Database, Layout, transaction
+from deepstrike.search.database import Database, Layout
 from deepstrike.search.embeddings import SentenceEmbeddings
 from deepstrike.search.ranks import fused
 from deepstrike.search.vectors import ALL, nearest, packed, signs, unpacked
 from deepstrike.search.words import MAX_TERMS, phrases, terms
+from deepstrike.write_ahead import transaction
 
 LAYOUT = Layout("things", 0x6473_0001, 3, ("CREATE TABLE things (text TEXT)",))
 

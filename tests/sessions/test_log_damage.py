@@ -35,8 +35,10 @@ def batches_of(size: int, dice: random.Random) -> list[list[bytes]]:
 
 
 async def file_with(folder: Path, *batches: Sequence[bytes]) -> Path:
+    """The session's file, as a crash leaves it: nothing is noted of where it ends."""
     await write(FileSessionLog(folder), "s", *batches)
     (path,) = folder.glob("*.log")
+    path.with_suffix(".mark").unlink()
     return path
 
 

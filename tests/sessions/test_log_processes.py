@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ import pytest
 from stores import KINDS, Durable, Kind, write
 
 from deepstrike.errors import SessionBusy
+from deepstrike.sessions.sqlite import SqliteSessionLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -197,3 +199,36 @@ async def test_given_many_forked_writers_then_every_session_is_whole(kind: Kind,
 
 def write_in_the_child(log: Durable, session_id: str) -> None:
     asyncio.run(write(log, session_id, *([b"%d" % turn] for turn in range(50))))
+
+
+FIRST = """
+import asyncio, sys, time
+from deepstrike.sessions.sqlite import SqliteSessionLog
+
+async def main():
+    folder, name, at = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    for place in range(6):
+        while time.time() < at + place * 0.2:
+            pass
+        log = SqliteSessionLog(f"{folder}/{place}/s.db")
+        owner = await log.acquire(name)
+        await log.append(name, [b"a"], 0, owner=owner)
+        await log.append(name, [b"b"], 1, owner=owner)
+        await log.release(name, owner)
+        assert await log.read(name) == [b"a", b"b"]
+
+asyncio.run(main())
+"""
+
+
+async def test_given_several_processes_when_they_begin_on_a_new_database_at_once_then_all_have_what_they_wrote(
+    tmp_path: Path,
+) -> None:
+    names = ["a", "b", "c", "d"]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    at = str(time.time() + 1.5)
+    commands = [[sys.executable, "-c", FIRST, str(tmp_path), name, at] for name in names]
+    begun = [subprocess.Popen(command, env=environment) for command in commands]
+    assert [process.wait(60) for process in begun] == [0] * len(names)
+    for place in range(6):
+        assert sorted(await SqliteSessionLog(tmp_path / str(place) / "s.db").sessions()) == names

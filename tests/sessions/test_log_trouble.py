@@ -7,17 +7,18 @@ import contextlib
 import errno
 import fcntl
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
 from stores import FILES, KINDS, SQLITE, Durable, Kind, write
 
 from deepstrike.errors import SessionBusy, SessionError
-from deepstrike.sessions import owned_file
+from deepstrike.sessions import database, owned_file, rows
 from deepstrike.sessions.file import FileSessionLog
 from deepstrike.sessions.listing import Unreadable
 from deepstrike.sessions.names import file_stem
@@ -163,6 +164,39 @@ def refuse(descriptor: int, data: bytes) -> None:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
+def fails(*_: object, **__: object) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize(("where", "call"), [(os, "read"), (os, "open"), (os, "fstat"), (Path, "glob")])
+async def test_given_a_disk_that_fails_when_a_session_is_read_then_it_is_log_io_and_never_damage_nor_an_os_error(
+    where: object, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await write(FileSessionLog(tmp_path), "s", [b"a"])
+    ref = await FileSessionLog(tmp_path).put_blob("s", b"blob")
+    log = FileSessionLog(tmp_path)
+    asked: list[Callable[[], Awaitable[object]]] = [
+        lambda: write(log, "s"),
+        lambda: log.read("s"),
+        lambda: log.latest_seq("s"),
+        lambda: log.verify("s"),
+        lambda: log.intact("s"),
+        lambda: log.get_blob(ref),
+        lambda: log.put_blob("s", b"more"),
+        lambda: log.delete("s"),
+    ]
+    told: list[tuple[str, bool]] = []
+    for ask in asked:
+        with monkeypatch.context() as patched:
+            patched.setattr(where, call, fails)
+            try:
+                await ask()
+            except SessionError as error:
+                told.append((error.code, "Input/output error" in error.message))
+    assert set(told) == {("log_io", True)}
+    assert await log.read("s") == [b"a"]
+
+
 async def test_given_a_write_that_cannot_be_taken_back_when_reopened_then_its_tail_is_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +254,35 @@ async def test_given_a_flush_that_takes_long_then_the_event_loop_goes_on_and_the
     go_on.set()
     assert await asking == 1
     assert await log.append("s", [b"c"], 2, owner=owner) == 2
+
+
+async def test_given_a_write_ahead_log_that_another_program_has_moved_then_its_new_head_is_flushed_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "LOOK_SECONDS", 0.0)
+    threads: list[int] = []
+    here, append = threading.get_ident(), rows.append
+
+    def watched(
+        connection: sqlite3.Connection, session_id: str, tail: rows.Tail, records: Sequence[bytes]
+    ) -> rows.Tail:
+        threads.append(threading.get_ident())
+        return append(connection, session_id, tail, records)
+
+    monkeypatch.setattr(rows, "append", watched)
+    log = SqliteSessionLog(tmp_path / "s.db")
+    owner = await log.acquire("s")
+    await log.append("s", [b"0"], 0, owner=owner)
+    for seq in range(1, 13):
+        if seq % 4 == 0:
+            await asyncio.sleep(0.02)  # coarser than the times of files
+            with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as other:
+                assert other.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()[0] == 0
+        await log._writer.lane.passed()
+        await log.append("s", [b"%d" % seq], seq, owner=owner)
+    await log.release("s", owner)
+    assert [thread == here for thread in threads] == [seq % 4 != 0 for seq in range(1, 13)]
+    assert await log.read("s") == [b"%d" % seq for seq in range(13)]
 
 
 @pytest.mark.parametrize("kind", KINDS[::2], ids=str)

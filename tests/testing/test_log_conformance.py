@@ -39,6 +39,13 @@ class LetsEverybodyIn(InMemorySessionLog):
         return await super().acquire(session_id)
 
 
+class KeepsWhatACancelledAcquireTook(InMemorySessionLog):
+    async def acquire(self, session_id: str) -> str:
+        owner = await super().acquire(session_id)
+        await asyncio.sleep(0)  # it is told to a server
+        return owner
+
+
 class StripsNewlines(InMemorySessionLog):
     async def read(self, session_id: str, from_seq: int = 0) -> list[bytes]:
         return [record.rstrip(b"\n") for record in await super().read(session_id, from_seq)]
@@ -76,6 +83,7 @@ class SortsItsSessions(InMemorySessionLog):
             ],
         ),
         (LetsEverybodyIn, ["one_owner_at_a_time", "one_thread_of_many_becomes_the_owner"]),
+        (KeepsWhatACancelledAcquireTook, ["a_cancelled_acquire_leaves_the_session_free"]),
         (StripsNewlines, ["bytes_in_are_bytes_out"]),
         (CutsLongIds, ["session_ids_are_any_text"]),
         (SharesBlobsBetweenSessions, ["delete_removes_records_and_blobs"]),

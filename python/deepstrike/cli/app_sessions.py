@@ -128,8 +128,9 @@ def resume(
     """Go on with the last goal of SESSION: crashed, interrupted, limited or waiting for answers.
 
     Nothing that finished is done again. Give the same --tools as before, and --policy where there was one: without the
-    tool of an open call, or without a policy for a session that had one, nothing is done. A VALUE is JSON; what is no
-    JSON is taken as a text. Of a completed session the recorded answer is printed.
+    tool of an open call, without a policy for a session that had one, or with no model but the demo's for a session of
+    another model, nothing is done. A VALUE is JSON; what is no JSON is taken as a text. Of a completed session the
+    recorded answer is printed.
     """
     from deepstrike.cli.commands import Without, resume_session
 

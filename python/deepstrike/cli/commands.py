@@ -12,14 +12,14 @@ from deepstrike.cli import exits
 from deepstrike.cli.hint import options_of
 from deepstrike.cli.load import plane_of
 from deepstrike.cli.pursue import Loop, pursue
-from deepstrike.cli.reopening import require_policy, require_tools, standing_of
+from deepstrike.cli.reopening import require_model, require_policy, require_tools, standing_of
 from deepstrike.cli.safe import visible
 from deepstrike.cli.show import show_for
 from deepstrike.cli.signals import leave_without_waiting
 from deepstrike.errors import ConfigError
 from deepstrike.governance.file import read_policy
 from deepstrike.options import RuntimeOptions
-from deepstrike.providers.choice import choose
+from deepstrike.providers.choice import DEMO, choose
 from deepstrike.runner import RuntimeRunner
 from deepstrike.sessions.places import open_log
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from deepstrike.cli.given import Setup
     from deepstrike.execution.local import LocalExecutionPlane
     from deepstrike.providers.base import LLMProvider
+    from deepstrike.providers.choice import Choice
     from deepstrike.sessions.base import SessionLog
 
 
@@ -75,7 +76,11 @@ def resume_session(
         if not without.tools:
             require_tools(standing, session_id, {spec.name for spec in plane.specs()})
         at_rest = standing.completed or (standing.waiting and not given)
-        runner = runner_of(setup, log, plane, quiet=at_rest, delegates=standing.delegates)
+        choice = choose(setup.model, setup.base_url)
+        if not at_rest:
+            require_model(standing, session_id, choice, setup.model)
+        provider = choice.provider() if at_rest else _told(choice, setup.model)
+        runner = runner_of(setup, log, plane, provider, delegates=standing.delegates)
         if standing.completed and not given and not as_json:
             sys.stdout.write(f"{visible(standing.answer)}\n")
         try:
@@ -158,13 +163,13 @@ def runner_of(
     setup: Setup,
     log: SessionLog | None,
     plane: LocalExecutionPlane,
+    provider: LLMProvider | None = None,
     *,
-    quiet: bool = False,
     delegates: bool = False,
 ) -> RuntimeRunner:
-    """`quiet`: no model will be asked, so which it would be is of no concern. `delegates`: it may have sub-agents."""
+    """`provider`: another than `provider_of` gives. `delegates`: it may have sub-agents."""
     options = RuntimeOptions(
-        provider=provider_of(setup.model, setup.base_url, quiet=quiet),
+        provider=provider or provider_of(setup.model, setup.base_url),
         session_log=log,
         execution_plane=plane,
         governance=None if setup.policy_path is None else read_policy(setup.policy_path),
@@ -177,13 +182,17 @@ def runner_of(
     return RuntimeRunner(options)
 
 
-def provider_of(model: str | None, base_url: str | None, *, quiet: bool = False) -> LLMProvider:
-    """The model that is named, else the first there is, which is said unless `quiet`."""
-    choice = choose(model, base_url)
+def provider_of(model: str | None, base_url: str | None) -> LLMProvider:
+    """The model that is named, else the first there is, which is said."""
+    return _told(choose(model, base_url), model)
+
+
+def _told(choice: Choice, model: str | None) -> LLMProvider:
+    """The provider of a choice, with a word on it where nobody named the `model`."""
     provider = choice.provider()
-    if model is None and not quiet:
+    if model is None:
         sys.stderr.write(f"model: {choice.name} ({choice.why})\n")
-    if choice.name == "demo" and not quiet:
+    if choice.name == DEMO:
         sys.stderr.write("the demo model is no language model; set OPENAI_API_KEY or use --model for a real one\n")
     return provider
 

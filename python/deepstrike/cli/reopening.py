@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deepstrike.cli.place import fold, records_of
+from deepstrike.cli.safe import one_line
 from deepstrike.errors import ConfigError
 from deepstrike.host.requests import open_requests
-from deepstrike.replay.story import story_of
+from deepstrike.providers.choice import DEMO
+from deepstrike.replay.story import Remark, story_of
+from deepstrike.wire.event import Resumed
 from deepstrike.wire.message import Text
 from deepstrike.wire.policy import Policy
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from deepstrike.cli.place import Log
+    from deepstrike.providers.choice import Choice
     from deepstrike.replay.story import GoalStory
 
 
@@ -25,7 +29,7 @@ class Standing:
 
     `completed`, `waiting`: it has ended well, it waits for answers. `answer` is what the model said last. `open_tools`
     are the tools that the goal had and whose calls have no result yet. `governed`: it had a policy. `delegates`: it had
-    sub-agents to delegate to.
+    sub-agents to delegate to. `model` is the one that it went on with last, "" where no goal was begun.
     """
 
     completed: bool
@@ -34,6 +38,7 @@ class Standing:
     open_tools: tuple[str, ...]
     governed: bool = False
     delegates: bool = False
+    model: str = ""
 
 
 async def standing_of(log: Log, session_id: str, path: str | None) -> Standing:
@@ -52,6 +57,7 @@ async def standing_of(log: Log, session_id: str, path: str | None) -> Standing:
         open_tools=() if completed else _open_tools(goals[-1]),
         governed=not completed and goals[-1].started.config.policy != Policy(),
         delegates=goals[-1].started.config.agents.delegate,
+        model=_model(goals[-1]),
     )
 
 
@@ -72,6 +78,22 @@ def require_policy(standing: Standing, session_id: str, policy: str | None) -> N
             f"session {session_id!r} was begun under a policy, and no --policy is given; nothing was recorded. Give "
             "--policy FILE, or --without-policy to let every call run"
         )
+
+
+def require_model(standing: Standing, session_id: str, choice: Choice, model: str | None) -> None:
+    """Raises `ConfigError` where a session of another model would go on with the demo model, which nobody named."""
+    if choice.name == DEMO and model is None and standing.model not in ("", DEMO):
+        raise ConfigError(
+            f"session {session_id!r} went on with the model {one_line(standing.model, 80)!r}, and {choice.why}: the "
+            "demo model would end it. Nothing was recorded. Set the key of its provider, or name a model with --model "
+            "VENDOR:NAME"
+        )
+
+
+def _model(goal: GoalStory) -> str:
+    """That of the last options."""
+    resumed = [entry.event for entry in goal.entries if isinstance(entry, Remark) and isinstance(entry.event, Resumed)]
+    return (resumed[-1] if resumed else goal.started).config.model.id
 
 
 def _answer(goal: GoalStory) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from deepstrike.errors import DeepStrikeError
 from deepstrike.host.transcript import attachments, transcript
 from deepstrike.kernel import count
+from deepstrike.sessions.blob import is_ref, shelf_of
 from deepstrike.text import well_formed
 from deepstrike.tools.failures import failure
 from deepstrike.wire.message import Image, Text, ToolResult
@@ -90,7 +91,9 @@ def _names(records: Sequence[bytes], ref: str) -> bool:
 
 def _part(session: Session, ref: str, text: str, offset: int) -> str:
     # The line below is no longer than with the largest numbers it can have; a token more for where the two meet.
-    room = max(1, session.result_share - count(_reading_on(ref, len(text), len(text), len(text)), session.model) - 1)
+    weighed, more = _weighed(ref)
+    line = count(_reading_on(weighed, len(text), len(text), len(text)), session.model) + more
+    room = max(1, session.result_share - line - 1)
     size = _PART
     part = text[offset : offset + size]
     while size > 1 and (tokens := count(part, session.model)) > room:
@@ -100,6 +103,18 @@ def _part(session: Session, ref: str, text: str, offset: int) -> str:
     if end >= len(text):
         return part or "(empty)"
     return part + _reading_on(ref, offset, end, len(text))
+
+
+def _weighed(ref: str) -> tuple[str, int]:
+    """What of `ref` is counted, and the most tokens that the rest can be.
+
+    A blob's reference begins with the session's digest: were it counted, the same text would be cut elsewhere in
+    another session, which would be no replay of this one.
+    """
+    if not is_ref(ref):
+        return ref, 0
+    shelf = shelf_of(ref)
+    return ref[len(shelf) :], len(shelf) + 1
 
 
 def _reading_on(ref: str, offset: int, end: int, whole: int) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from deepstrike.clock import not_before
 from deepstrike.errors import DeepStrikeError
 from deepstrike.host.agents import path_of
 from deepstrike.host.folding import OFF_LOOP_BYTES, OFF_LOOP_TOKENS, asked, folded, off_loop
@@ -15,6 +16,7 @@ from deepstrike.host.recent import TAIL, Standing
 from deepstrike.host.secrecy import Secrecy
 from deepstrike.host.steady import LEAVE_SECONDS, LOG_SECONDS, NoAnswer, see_through, told, within
 from deepstrike.kernel import warm
+from deepstrike.records import moment_of
 from deepstrike.wire.input import Interrupt
 
 if TYPE_CHECKING:
@@ -57,10 +59,10 @@ class Session:
 
     __slots__ = (
         "_broken",
-        "_clock",
         "_log",
         "_next_seq",
         "_owner",
+        "clock",
         "id",
         "kernel",
         "limits",
@@ -97,7 +99,7 @@ class Session:
         self.secrecy = Secrecy(vault.of(session_id))
         self._log = log
         self._owner = owner
-        self._clock = clock
+        self.clock = clock
         self._next_seq = standing.kernel.next_seq
         self._broken = False
 
@@ -109,19 +111,23 @@ class Session:
 
         Raises `SessionBusy`, `CorruptLog`, or another `SessionError` that says how the log failed.
         """
-        owner = await asked(session_id, log.acquire(session_id))
+        owner = await asked(session_id, _acquired(session_id, log))
         try:
             await _warm_up(config.model.id)
             judge = oversight.judge
             standing = recent.take(session_id, judge)
+            last = [] if standing is None else standing.tail[-1:]
             if standing is None or not await asked(session_id, _ends_alike(session_id, log, standing)):
                 records = await asked(session_id, log.read(session_id))
                 kernel = await folded(session_id, records, judge)
                 standing = Standing(kernel, Prompt(), Narrator.after(records, path_of(config)), [], judge)
+                last = records[-1:]
         except BaseException:
             await _release(session_id, log, owner)
             raise
-        return cls(session_id, log, owner, standing, clock, config, oversight, recent.vault)
+        # Time goes on from the last record, also where the machine's clock was ahead then and was put right since.
+        steady = not_before(clock, max((moment_of(line) for line in last), default=0))
+        return cls(session_id, log, owner, standing, steady, config, oversight, recent.vault)
 
     async def rest(self, recent: Recent) -> None:
         """Remember how the session stands, for the next goal. A log that cannot be read leaves it to be folded."""
@@ -158,7 +164,7 @@ class Session:
         if self._broken:
             raise JournalFailed("the session log failed before, so nothing more is written to it by this run")
         data = self.secrecy.encoded(item, self.kernel.pending)
-        now = self._clock.now_ms()
+        now = self.clock.now_ms()
         if len(data) <= OFF_LOOP_BYTES and self.kernel.prompt_tokens <= OFF_LOOP_TOKENS:
             step = self.kernel.advance(data, now, self.oversight.judge)
         else:
@@ -185,7 +191,7 @@ class Session:
         """
         outcome = self.kernel.outcome()
         if outcome is None:
-            self.kernel.accept(Interrupt("abandoned"), self._clock.now_ms())
+            self.kernel.accept(Interrupt("abandoned"), self.clock.now_ms())
             outcome = self.kernel.outcome()
         return outcome
 
@@ -240,6 +246,35 @@ def _journal_failed(error: BaseException) -> JournalFailed:
     if isinstance(error, NoAnswer):
         return JournalFailed("the session log did not answer in time")
     return JournalFailed(f"the session log failed: {told(error)}")
+
+
+async def _acquired(session_id: str, log: SessionLog) -> str:
+    """`log.acquire` to its end: a session that comes to be held when nobody waits for it any more is given back."""
+    left = False
+
+    async def take() -> str | Exception:
+        try:
+            owner = await log.acquire(session_id)
+        except Exception as error:  # told behind a cancellation, which comes first
+            return error
+        if left:
+            await _release(session_id, log, owner)
+        return owner
+
+    try:
+        got, cancelled = await see_through(take())
+    except BaseException as error:
+        left = True
+        if isinstance(error, NoAnswer) and isinstance(error.__cause__, asyncio.CancelledError):
+            raise error.__cause__ from None
+        raise
+    if cancelled is not None:
+        if isinstance(got, str):
+            await _release(session_id, log, got)
+        raise cancelled
+    if isinstance(got, Exception):
+        raise got
+    return got
 
 
 async def _release(session_id: str, log: SessionLog, owner: str, limit: float = LOG_SECONDS) -> None:

@@ -27,7 +27,7 @@ _given_up: set[asyncio.Task[object]] = set()
 
 
 class NoAnswer(Exception):
-    """The work did not end within the limit. It goes on unobserved."""
+    """The work did not end within the limit. It goes on unobserved. Its cause is a cancellation meanwhile, if any."""
 
 
 async def see_through(
@@ -50,7 +50,7 @@ async def see_through(
         else:
             if not task.done():
                 _leave(task)
-                raise NoAnswer
+                raise NoAnswer from cancelled
     return task.result(), cancelled
 
 

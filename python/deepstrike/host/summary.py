@@ -53,6 +53,15 @@ class SummaryCall:
         self._usage: Usage | None = None
         self._stopped = False
 
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for an answer: a summary never does."""
+        return False
+
+    def stopped(self) -> Summary:
+        """What a summary comes to that was stopped because something urgent came: the run goes on without it."""
+        return self._failed(Fault("summary_cut", "something urgent came while the summary was being written"))
+
     def stop(self, task: asyncio.Task[None]) -> None:
         """Stop writing: the summary stays owed, and is asked for anew by whoever goes on."""
         self._stopped = True

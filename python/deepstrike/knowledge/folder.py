@@ -18,11 +18,12 @@ from deepstrike.knowledge.extract import MAX_BYTES, Unreadable, text_of
 from deepstrike.knowledge.passages import passages
 from deepstrike.knowledge.places import default_index, files_below
 from deepstrike.search import index as text_index
-from deepstrike.search.database import Database, transaction
+from deepstrike.search.database import Database
 from deepstrike.search.ranks import fused
 from deepstrike.search.vectors import nearest, packed, signs, unpacked
 from deepstrike.tools.rooted import Refused, open_below
 from deepstrike.tools.threads import run_in_thread
+from deepstrike.write_ahead import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

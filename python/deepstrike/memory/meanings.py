@@ -7,8 +7,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from deepstrike.memory import found_rows, vector_rows
-from deepstrike.search.database import transaction
 from deepstrike.search.vectors import nearest, packed
+from deepstrike.write_ahead import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

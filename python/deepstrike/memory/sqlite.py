@@ -12,9 +12,10 @@ from deepstrike.memory.history import diffs
 from deepstrike.memory.meanings import Meanings
 from deepstrike.memory.neighbours import CANDIDATES, MEMORY_WEIGHT, around, asks, with_neighbours
 from deepstrike.search import index
-from deepstrike.search.database import Database, transaction
+from deepstrike.search.database import Database
 from deepstrike.search.ranks import fused
 from deepstrike.tools.threads import run_in_thread
+from deepstrike.write_ahead import transaction
 
 if TYPE_CHECKING:
     import os

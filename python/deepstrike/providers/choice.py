@@ -30,6 +30,9 @@ KEYS: Final[Mapping[str, str]] = {
 }
 """The variables that hold the key of a provider with a usual model, and whose key; the first that is set is taken."""
 
+DEMO: Final = "demo"
+"""What the embedded demo model is called, as a choice and as a model."""
+
 # Words in the ids of models that hold no conversation.
 _NO_CONVERSATION: Final = ("embed", "rerank", "whisper")
 
@@ -66,7 +69,7 @@ def choose(
             return Choice(f"{provider}'s default model", f"{key} is set", partial(_PROVIDERS[provider], None, None))
     for server in local():
         return _running(server)
-    return Choice("demo", "no key is set and no model server runs on this machine", _demo)
+    return Choice(DEMO, "no key is set and no model server runs on this machine", _demo)
 
 
 def names() -> list[str]:
@@ -84,12 +87,12 @@ def _running(server: LocalServer) -> Choice:
 def _asked_for(model: str, base_url: str | None) -> Choice:
     provider, _, name = model.partition(":") if isinstance(model, str) else ("", "", "")
     make = _PROVIDERS.get(provider)
-    if make is None or bool(name.strip()) == (provider == "demo"):
+    if make is None or bool(name.strip()) == (provider == DEMO):
         raise ConfigError(
             f"unknown model {shown(model)}: write provider:name, with one of {', '.join(_PROVIDERS)} as the provider"
             + _nearest(model)
         )
-    if provider == "demo" and base_url is not None:
+    if provider == DEMO and base_url is not None:
         raise ConfigError("the demo model is built in and has no address: leave the address out, or name another model")
     return Choice(model, "it was asked for", lambda: make(name, base_url))
 
@@ -179,7 +182,7 @@ _PROVIDERS: Final[Mapping[str, Callable[[str | None, str | None], LLMProvider]]]
     "vllm": _Server("vllm"),
     "llamacpp": _Server("llamacpp"),
     "lmstudio": _Server("lmstudio"),
-    "demo": _demo,
+    DEMO: _demo,
 }
 
 

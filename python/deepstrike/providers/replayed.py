@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -23,6 +23,7 @@ from deepstrike.providers.base import (
 )
 from deepstrike.providers.dialects.chat.dialect import NO_TOOLS
 from deepstrike.replay.differences import differences
+from deepstrike.replay.refs import ownerless, renamed
 from deepstrike.replay.retrace import Retrace
 from deepstrike.stream import TextDelta, ThinkingDelta
 from deepstrike.wire.event import Failed, Replied, Started
@@ -35,6 +36,7 @@ from deepstrike.wire.message import (
     ResultBlock,
     Text,
     Thinking,
+    UserBlock,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from deepstrike.wire.event import AnyEvent
     from deepstrike.wire.input import Fault
     from deepstrike.wire.message import Block, RecordedPart, Turn
+
+P = TypeVar("P")
 
 _PIECE = re.compile(r".{1,24}(?:\s+|$)|.{1,24}", re.DOTALL)
 
@@ -119,7 +123,7 @@ class ReplayProvider(Provider):
                 code="replay_mismatch",
             )
         if answer.reply is not None:
-            for event in self._events(answer.reply):
+            for event in self._events(answer.reply, request):
                 yield event
         if answer.fault is not None:
             raise _error(answer.fault)
@@ -145,12 +149,12 @@ class ReplayProvider(Provider):
             kernel = self._trace.kernel
             return answer, _mismatch(request, kernel.blocks(kernel.epoch, 0))
 
-    def _events(self, reply: Replied) -> Iterator[ModelEvent]:
+    def _events(self, reply: Replied, request: ModelRequest) -> Iterator[ModelEvent]:
         yield from reply.notices
         if (reply.dialect, reply.model, reply.price) != (self.dialect, self.info.id, None):
             yield Source(reply.dialect, reply.model, reply.price)
         for part in reply.parts:
-            yield from _spoken(part)
+            yield from _spoken(part, request)
         if not reply.estimated:
             yield reply.usage
         if not reply.complete:
@@ -187,16 +191,25 @@ def _fault_of(event: AnyEvent | None, behind: AnyEvent | None) -> Fault | None:
     return None
 
 
-def _spoken(part: RecordedPart) -> Iterator[ModelEvent]:
+def _spoken(part: RecordedPart, request: ModelRequest) -> Iterator[ModelEvent]:
+    def said(text: str) -> str:
+        """What is kept in a blob has another name in this session."""
+        return renamed(text, _texts(request.turns))
+
     match part:
         case Text():
-            yield from map(TextDelta, _PIECE.findall(part.text))
+            yield from map(TextDelta, _PIECE.findall(said(part.text)))
         case Thinking():
-            yield from map(ThinkingDelta, _PIECE.findall(part.text))
+            yield from map(ThinkingDelta, _PIECE.findall(said(part.text)))
         case Opaque():
             yield Artefact(part.dialect, part.text)
         case RecordedCall():
-            yield ToolCall(part.id if part.wire_id is None else part.wire_id, part.name, part.args_text)
+            yield ToolCall(part.id if part.wire_id is None else part.wire_id, part.name, said(part.args_text))
+
+
+def _texts(turns: Sequence[Turn]) -> Iterator[str]:
+    for turn in turns:
+        yield from (part.text for part in turn.parts if isinstance(part, Text))
 
 
 def _error(fault: Fault) -> ProviderError:
@@ -236,14 +249,24 @@ def _by_name(block: Block) -> object:
 
 
 def _bare(turn: Turn | Block) -> Block:
-    """A turn without the ids of its calls: a wire id differs from one recording to the next."""
-    if isinstance(turn, ResultBlock):
-        return replace(turn, call_id="")
-    if isinstance(turn, AssistantBlock):
-        return replace(
-            turn, parts=tuple(replace(part, id="") if isinstance(part, CallBlock) else part for part in turn.parts)
-        )
+    """A turn without what differs from one recording to the next: ids of calls, and the session in names of blobs."""
+    match turn:
+        case ResultBlock():
+            return replace(turn, call_id="", parts=tuple(map(_ownerless, turn.parts)))
+        case AssistantBlock():
+            return replace(turn, parts=tuple(map(_ownerless, turn.parts)))
+        case UserBlock():
+            return replace(turn, parts=tuple(map(_ownerless, turn.parts)))
     return turn
+
+
+def _ownerless(part: P) -> P:
+    match part:
+        case Text() | Thinking():
+            return replace(part, text=ownerless(part.text))
+        case CallBlock():
+            return replace(part, id="", args_text=ownerless(part.args_text))
+    return part
 
 
 def _name(turn: Block, index: int) -> str:

@@ -10,9 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from deepstrike.replay.differences import differences
+from deepstrike.replay.refs import without_owner
 from deepstrike.replay.story import CallStory, GoalStory, Remark, TurnStory, story_of
-from deepstrike.wire.event import Failed, PolicyChanged, Resumed, SignalledEvent
-from deepstrike.wire.message import RecordedCall, ToolResult
+from deepstrike.wire.event import Compressed, Failed, PolicyChanged, Resumed, SignalledEvent
+from deepstrike.wire.message import RecordedCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,10 +66,11 @@ class Comparison:
 def compare(left: Sequence[bytes], right: Sequence[bytes]) -> Comparison:
     """Compare two logs: goals, options, replies, verdicts, results, ends, in their order.
 
-    Ignored is what differs by nature: times, session ids, call ids, record numbers. Parallel calls are compared call by
-    call, in whichever order they came back. Raises `CorruptLog`, or `SessionError` with code `newer_format`.
+    Ignored is what differs by nature: times, session ids, call ids, record numbers, the session in the reference of a
+    blob. Parallel calls are compared call by call, in whichever order they came back. Raises `CorruptLog`, or
+    `SessionError` with code `newer_format`.
     """
-    a, b = story_of(left), story_of(right)
+    a, b = story_of(without_owner(left)), story_of(without_owner(right))
     walk = _Walk()
     parting = next(walk.goals(a, b), None)
     turns = walk.turns if parting is None else parting.turn
@@ -194,7 +196,7 @@ class _Walk:
             yield self._part(
                 "length", a.settled, b.settled, f"the {shorter} session stops while this call is open: {told}"
             )
-        elif fields := differences(_blobless(a.result), _blobless(b.result)):
+        elif fields := differences(a.result, b.result):
             yield self._part("result", a.settled, b.settled, f"the same call, another result: {told}", fields)
 
     def _question(self, a: Question | None, b: Question | None, told: str) -> Iterator[Parting]:
@@ -224,6 +226,9 @@ def _bare(event: msgspec.Struct) -> msgspec.Struct:
     """Without what names other records or weighs texts."""
     if isinstance(event, Failed):
         return replace(event, effect=0)
+    if isinstance(event, Compressed):
+        sources = tuple(replace(source, tokens=0) for source in event.sources)
+        return replace(event, tokens_before=0, tokens=0, sources=sources)
     return replace(event, tokens=0) if isinstance(event, SignalledEvent) else event
 
 
@@ -239,13 +244,6 @@ def _said(reply: Replied) -> dict[str, object]:
 
 def _without_id(part: RecordedPart) -> RecordedPart:
     return replace(part, id="", wire_id=None) if isinstance(part, RecordedCall) else part
-
-
-def _blobless(result: ToolResult | None) -> ToolResult | None:
-    """A blob's reference begins with a digest of the session's id; its content's digest is what counts."""
-    if result is None or result.blob is None:
-        return result
-    return replace(result, blob=replace(result.blob, ref=result.blob.ref.rpartition("-")[2]))
 
 
 def _order(calls: Sequence[CallStory]) -> list[int]:

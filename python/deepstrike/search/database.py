@@ -9,19 +9,21 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, RLock
-from typing import TYPE_CHECKING, Final, Literal
+from threading import RLock
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet, finalize
 
 from deepstrike.errors import ConfigError, DeepStrikeError
+from deepstrike.write_ahead import settled_stamps, stamps, transaction, write_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from deepstrike.write_ahead import Stamps
+
 BUSY_MS: Final = 10_000
 """How long one waits for another process that writes."""
 _FORK_SECONDS: Final = 5.0
-_PAUSE_MS: Final = 20
 _SQLITE_BUSY: Final = (5, 6)
 
 _logger = logging.getLogger("deepstrike")
@@ -133,22 +135,6 @@ class Database:
         self._lock.release()
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE") -> Iterator[None]:
-    """All of the block or nothing of it, also if the process is killed.
-
-    Other writers wait, unless it is `DEFERRED`: then the block only reads, and sees one state of the file.
-    """
-    connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
 class _Unusable(Exception):
     """The file is damaged, or not ours; the message goes on from its path."""
 
@@ -177,38 +163,26 @@ def _make(path: Path) -> None:
 
 
 def _lay_out(connection: sqlite3.Connection, layout: Layout, path: Path) -> None:
-    if _is_laid_out(connection, layout, path):
+    if _is_laid_out(settled_stamps(connection), layout, path):
         return
-    _write_ahead(connection)
+    write_ahead(connection, BUSY_MS / 1000)
     with transaction(connection):
-        if not _is_laid_out(connection, layout, path):  # another process may have been faster
+        if not _is_laid_out(stamps(connection), layout, path):  # another process may have been faster
             for statement in layout.statements:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {layout.application}")
             connection.execute(f"PRAGMA user_version = {layout.version}")
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Change the file's mode, for which SQLite itself does not wait while another process opens the file too."""
-    pause = Event()
-    for _ in range(BUSY_MS // _PAUSE_MS):
-        with suppress(sqlite3.OperationalError):
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        pause.wait(_PAUSE_MS / 1000)
-    connection.execute("PRAGMA journal_mode = WAL")
-
-
-def _is_laid_out(connection: sqlite3.Connection, layout: Layout, path: Path) -> bool:
+def _is_laid_out(found: Stamps, layout: Layout, path: Path) -> bool:
     """False for an empty file. Raises `_Unusable` for another layout, `ConfigError` for what is another program's."""
-    [(application,)] = connection.execute("PRAGMA application_id").fetchall()
-    [(version,)] = connection.execute("PRAGMA user_version").fetchall()
-    if (application, version) == (layout.application, layout.version):
+    if (found.application, found.version) == (layout.application, layout.version):
         return True
-    if application == layout.application:
-        raise _Unusable(f"has version {version} of {layout.what}, this release has {layout.version}; name another file")
-    [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    if application or version or tables:
+    if found.application == layout.application:
+        raise _Unusable(
+            f"has version {found.version} of {layout.what}, this release has {layout.version}; name another file"
+        )
+    if any(found):
         raise ConfigError(
             f"{path} is a SQLite file, but not one of {layout.what}; nothing was changed, name another file"
         )

@@ -33,7 +33,7 @@ class BlobFiles:
         path = self._folder / shelf / ref
         try:
             if not _holds(path, data):
-                make_folder(path.parent)
+                make_folder(path.parent, flushed=self._flushed)
                 self._write(path, data)
         except OSError as error:
             raise failed("writing the blob", path, error) from error
@@ -80,7 +80,6 @@ class BlobFiles:
             raise
         if self._flushed:
             flush_folder(path.parent)
-            flush_folder(path.parent.parent)
 
 
 def _holds(path: Path, data: bytes) -> bool:

@@ -35,6 +35,20 @@ def write_all(descriptor: int, data: bytes) -> None:
         written += more
 
 
+if sys.platform == "win32":
+
+    def write_at(descriptor: int, at: int, data: bytes) -> None:
+        """Write a few bytes at offset `at`. Moves the descriptor's place."""
+        os.lseek(descriptor, at, os.SEEK_SET)
+        os.write(descriptor, data)
+
+else:
+
+    def write_at(descriptor: int, at: int, data: bytes) -> None:
+        """Write a few bytes at offset `at`."""
+        os.pwrite(descriptor, data, at)
+
+
 def open_to_read(path: Path) -> int:
     """The descriptor of a regular file. Raises `OSError`, at once too for a folder, a pipe or a device of this name."""
     # Opening a pipe waits for a writer otherwise, for ever.
@@ -78,11 +92,16 @@ def flush_folder(path: Path) -> None:
             os.close(descriptor)
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder that only its user can enter, and those above it; one that is there stays as it is."""
+def make_folder(path: Path, *, flushed: bool = False) -> None:
+    """Make a folder that only its user can enter, and those above it; one that is there stays as it is.
+
+    `flushed`: the disk holds the names of those that are made.
+    """
     if not path.is_dir():
-        make_folder(path.parent)
+        make_folder(path.parent, flushed=flushed)
         path.mkdir(mode=0o700, exist_ok=True)
+        if flushed:
+            flush_folder(path.parent)
 
 
 def remove(path: Path) -> None:

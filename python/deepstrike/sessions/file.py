@@ -20,7 +20,7 @@ from deepstrike.sessions.given_path import given_path
 from deepstrike.sessions.lane import Lane, in_thread
 from deepstrike.sessions.listing import ENDING, Unreadable, list_sessions, list_unreadable, take_order
 from deepstrike.sessions.lock import SessionLock
-from deepstrike.sessions.log_file import Known, damage_in, read_file
+from deepstrike.sessions.log_file import Known, mark_path, read_file, read_noted, require_own
 from deepstrike.sessions.names import check_id, file_stem
 from deepstrike.sessions.owned_file import OwnedFile, torn_files
 from deepstrike.sessions.refusals import failed, live, not_the_owner, unknown_session
@@ -155,12 +155,11 @@ class FileSessionLog:
         path = self._path(session_id)
         aside = await in_thread(partial(torn_files, path))
         try:
-            reading = await in_thread(partial(read_file, path, session_id))
+            reading, damage = await in_thread(partial(read_noted, path, session_id, strict=True))
         except CorruptLog as error:
             return await report_on(self, session_id, [], aside=aside, damage=error.message)
         if reading is None:
             raise unknown_session(session_id)
-        damage = damage_in(reading, path, session_id)
         records, torn = reading.stretch.records, reading.stretch.torn
         told = None if damage is None else damage.message
         return await report_on(self, session_id, records, torn=torn, aside=aside, damage=told)
@@ -193,7 +192,7 @@ class FileSessionLog:
 
     def _lock(self, session_id: str) -> SessionLock:
         try:
-            make_folder(self._folder)
+            make_folder(self._folder, flushed=self._flushed)
         except OSError as error:
             raise failed("making the folder", self._folder, error) from error
         return SessionLock.take(self._path(session_id).with_suffix(".lock"), session_id)
@@ -222,6 +221,7 @@ class FileSessionLog:
             self._known[session_id] = held.file.known
             while len(self._known) > MAX_KNOWN:
                 self._known.popitem(last=False)
+        held.file.note()
         held.file.close()
         held.lock.release()
 
@@ -238,17 +238,19 @@ class FileSessionLog:
 
     def _read(self, session_id: str, from_seq: int) -> list[bytes]:
         path = self._path(session_id)
-        reading = read_file(path, session_id, self._where(session_id) if from_seq else None, from_seq)
-        if reading is None:
-            return []
-        damage = damage_in(reading, path, session_id)
+        known = self._where(session_id) if from_seq else None
+        reading, damage = read_noted(path, session_id, known, from_seq)
         if damage is not None:
             raise damage
+        if reading is None:
+            return []
         return reading.stretch.records[from_seq - reading.first :]
 
     def _latest(self, session_id: str) -> int:
         known = self._where(session_id)
-        reading = read_file(self._path(session_id), session_id, known, 0 if known is None else len(known.ends))
+        reading, damage = read_noted(self._path(session_id), session_id, known, 0 if known is None else len(known.ends))
+        if damage is not None:
+            raise damage
         return -1 if reading is None else reading.next_seq - 1
 
     def _delete(self, session_id: str) -> None:
@@ -267,11 +269,13 @@ class FileSessionLog:
 
     def _remove(self, session_id: str) -> None:
         path = self._path(session_id)
+        require_own(path, session_id)
         torn = torn_files(path)
         there = self._blobs.remove(session_id) or bool(torn) or path.exists()
         if not there:
             raise unknown_session(session_id)
-        for part in (*torn, path):
+        # First what is noted of it: what is deleted is not missed, however this ends.
+        for part in (mark_path(path), *torn, path):
             remove(part)
         if self._flushed:
             flush_folder(self._folder)

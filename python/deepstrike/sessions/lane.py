@@ -13,6 +13,7 @@ import sys
 import threading
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class _Crew:
     """The threads. Everything is changed under the lock."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the collector may end a log, and have it closed here, at any line
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._threads = 0
         self._free = 0
@@ -114,22 +115,21 @@ class _Job(Generic[T]):
         self._worked = False
         self._value: T | None = None
 
-    def perform(self) -> None:
-        """Do the work, unless its asker has gone before it began, and tell the loop how it ended."""
+    def perform(self) -> Callable[[], None]:
+        """Do the work, unless its asker has gone before it began; what is returned tells the loop how it ended."""
         given_up = self._forsaken
         if given_up:
-            return
+            return _nothing
         try:
             value = self._work()
         except BaseException as error:
-            self._tell(self._fail, error)
-            return
+            return partial(self._tell, self._fail, error)
         with self._lock:
             self._worked, self._value, forsaken = True, value, self._forsaken
         if forsaken and self._undo is not None:
             self._undo(value)
-        else:
-            self._tell(self._settle, value)
+            return _nothing
+        return partial(self._tell, self._settle, value)
 
     def forsake(self) -> None:
         """Nobody waits any more: work that has not begun is not done, a result that nobody took is undone."""
@@ -168,7 +168,7 @@ async def in_thread(work: Callable[[], T], undo: Callable[[T], None] | None = No
     Cancelling returns at once. Work that had begun goes on; what it gives is then handed to `undo`.
     """
     job = _Job(work, undo)
-    _crew.submit(job.perform)
+    _crew.submit(lambda: job.perform()())
     return await job.outcome()
 
 
@@ -198,13 +198,23 @@ class Lane:
         if begin is not None:
             begin()
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
         """Run `work` in a thread when its turn has come, and return or raise what it does.
 
-        Cancelling returns at once. Work that had begun goes on, and whatever is asked for later waits for it.
+        Cancelling returns at once. Work that had begun goes on, and whatever is asked for later waits for it; what it
+        gives is handed to `undo`.
         """
-        job = _Job(work, None)
-        self.post(job.perform)
+        job = _Job(work, undo)
+
+        def turn() -> None:
+            tell = _nothing
+            try:
+                tell = job.perform()
+            finally:
+                self.leave()  # first: who is told may find the lane idle then
+            tell()
+
+        self._line_up(lambda: _crew.submit(turn))
         return await job.outcome()
 
     async def passed(self) -> None:

@@ -57,9 +57,11 @@ class SessionLock:
 
     def release(self) -> None:
         """Give the lock back."""
-        # Removed while it is held: afterwards the file may be another owner's. Windows removes no open file.
+        # Removed while it is held: afterwards the file may be another owner's, as it is where somebody has removed
+        # ours meanwhile. Windows removes no open file.
         with suppress(OSError):
-            self._path.unlink()
+            if _is_at(self._descriptor, self._path):
+                self._path.unlink()
         self.drop()
 
     def drop(self) -> None:

@@ -19,13 +19,18 @@ from deepstrike.sessions.layout import (
     head_of,
     read_stretch,
 )
+from deepstrike.sessions.mark import contents, parse
 from deepstrike.sessions.refusals import damaged, failed, newer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from deepstrike.sessions.mark import Mark
 
 _FIRST_LOOK: Final = 1 << 12
+_LONG_HEAD: Final = 1 << 16
+_LOOKS: Final = 4
+"""How often a session is looked at that is deleted and begun anew meanwhile."""
 
 
 @dataclass(slots=True)
@@ -81,12 +86,63 @@ def read_file(path: Path, session_id: str, known: Known | None = None, from_seq:
         os.close(descriptor)
 
 
-def damage_in(reading: Reading, path: Path, session_id: str) -> CorruptLog | None:
-    """The error that names what is damaged in the file; None where nothing is."""
-    fault = reading.stretch.fault
-    if fault is None:
+def mark_path(path: Path) -> Path:
+    """Where it is noted how far the session in the file at `path` has come."""
+    return path.with_suffix(".mark")
+
+
+def mark_of(path: Path) -> Mark | None:
+    """What is noted of the session in the file at `path`; to be read before the file is."""
+    noted = mark_path(path)
+    return parse(contents(noted), noted)
+
+
+def read_noted(
+    path: Path, session_id: str, known: Known | None = None, from_seq: int = 0, *, strict: bool = False
+) -> tuple[Reading | None, CorruptLog | None]:
+    """`read_file`, and what is damaged in it or missing at its end, by what is noted of the session.
+
+    `strict`: also what is missing because of a torn tail, which its next owner cuts off and reports.
+    """
+    for _ in range(_LOOKS):
+        mark = mark_of(path)
+        reading = read_file(path, session_id, known, from_seq)
+        damage = None if reading is None else _damage_in(reading, path, session_id, mark, strict=strict)
+        if damage is None or mark_of(path) == mark:
+            break  # else it was deleted, and begun anew, between the two looks
+    return reading, damage
+
+
+def require_own(path: Path, session_id: str) -> None:
+    """Raise `CorruptLog` or `SessionError` where the file is of a later layout, or says that it is another session's.
+
+    A damaged head says nothing.
+    """
+    try:
+        descriptor = open_to_read(path)
+    except OSError:
+        return
+    try:
+        data = read_at(descriptor, 0, max(len(head_line(session_id, 0)), _LONG_HEAD))
+    except OSError as error:
+        raise failed("reading", path, error) from error
+    finally:
+        os.close(descriptor)
+    if head_of(data) is not None:
+        check_head(path, session_id, data)
+
+
+def _damage_in(reading: Reading, path: Path, session_id: str, mark: Mark | None, *, strict: bool) -> CorruptLog | None:
+    fault, place = reading.stretch.fault, str(path)
+    if fault is not None:
+        return damaged(session_id, reading.first + fault.index, fault.reason, f"{place}, byte {fault.offset}")
+    if mark is None or not mark.binds:
         return None
-    return damaged(session_id, reading.first + fault.index, fault.reason, f"{path}, byte {fault.offset}")
+    if reading.next_seq < mark.next_seq and (strict or not reading.stretch.torn):
+        return damaged(session_id, reading.next_seq, mark.told, place)
+    if reading.next_seq == mark.next_seq and reading.stretch.chain != mark.chain:
+        return damaged(session_id, mark.next_seq - 1, mark.told_other, place)
+    return None
 
 
 def _read_all(descriptor: int, path: Path, session_id: str) -> Reading:

@@ -11,7 +11,8 @@ from deepstrike.errors import SessionError
 from deepstrike.sessions.disk import BINARY, flush, flush_folder, remove, write_all
 from deepstrike.sessions.frame import seed
 from deepstrike.sessions.layout import head_line, pack_batch
-from deepstrike.sessions.log_file import Known, damage_in, read_file
+from deepstrike.sessions.log_file import Known, mark_of, mark_path, read_noted
+from deepstrike.sessions.mark import write_mark
 from deepstrike.sessions.refusals import failed, moved_on, other_seq, removed
 
 if TYPE_CHECKING:
@@ -30,7 +31,18 @@ class OwnedFile:
     the session's place in the order of first appends, when it makes its first.
     """
 
-    __slots__ = ("_broken", "_chain", "_descriptor", "_end", "_flushed", "_path", "_take_order", "known", "session_id")
+    __slots__ = (
+        "_broken",
+        "_chain",
+        "_descriptor",
+        "_end",
+        "_flushed",
+        "_noted",
+        "_path",
+        "_take_order",
+        "known",
+        "session_id",
+    )
 
     def __init__(
         self, path: Path, session_id: str, flushed: bool, take_order: Callable[[], int], reading: Reading | None
@@ -41,6 +53,7 @@ class OwnedFile:
         self._flushed = flushed
         self._take_order = take_order
         self._descriptor = -1
+        self._noted = 0
         self._chain = seed(session_id)
         self._end = 0
         self._broken = False
@@ -55,12 +68,13 @@ class OwnedFile:
 
         Raises `CorruptLog` or another `SessionError`; then nothing was changed.
         """
-        reading = read_file(path, session_id, known, 0 if known is None else len(known.ends))
-        damage = None if reading is None else damage_in(reading, path, session_id)
+        reading, damage = read_noted(path, session_id, known, 0 if known is None else len(known.ends))
         if damage is not None:
             raise damage
-        if reading is not None and reading.stretch.torn:
-            _set_tail_aside(path, session_id, reading, flushed)
+        if reading is not None:
+            _take_leave_of_the_missing(path, session_id, reading, flushed)
+            if reading.stretch.torn:
+                _set_tail_aside(path, session_id, reading, flushed)
         file = cls(path, session_id, flushed, take_order, reading)
         if known is not None and reading is not None and reading.first:
             file.known.ends = known.ends[: reading.first] + reading.stretch.ends
@@ -85,6 +99,16 @@ class OwnedFile:
             self._write(records)
         return self.next_seq - 1
 
+    def note(self) -> None:
+        """Note where the session ends, for whoever finds it at rest. Where that fails there is a warning, no more."""
+        if self._noted == self.next_seq:
+            return
+        try:
+            write_mark(mark_path(self._path), self.session_id, (self.next_seq, self._chain), flushed=self._flushed)
+            self._noted = self.next_seq
+        except OSError:
+            _logger.warning("session %r: where it ends could not be noted", self.session_id, exc_info=True)
+
     def close(self) -> None:
         """Close the file. Closing twice does nothing."""
         if self._descriptor >= 0:
@@ -94,6 +118,7 @@ class OwnedFile:
     def _go_on(self, reading: Reading) -> None:
         self.known = Known(reading.identity, reading.stretch.ends)
         self._chain = reading.stretch.chain
+        self._noted = reading.next_seq
         self._end = reading.end
 
     def _write(self, records: Sequence[bytes]) -> None:
@@ -142,6 +167,22 @@ class OwnedFile:
             _logger.exception("session %r: a failed append could not be taken back", self.session_id)
 
 
+def _take_leave_of_the_missing(path: Path, session_id: str, reading: Reading, flushed: bool) -> None:
+    """Report acknowledged records that are gone with a torn tail or a power cut, and note what there is instead."""
+    mark = mark_of(path)
+    if mark is None or mark.next_seq <= reading.next_seq:
+        return
+    _logger.warning(
+        "session %r holds %d records, and %s notes %d that were acknowledged: a power cut has taken the others, or the "
+        "file was cut",
+        session_id, reading.next_seq, mark.path, mark.next_seq,
+    )  # fmt: skip
+    try:
+        write_mark(mark.path, session_id, (reading.next_seq, reading.stretch.chain), flushed=flushed)
+    except OSError as error:
+        raise failed("writing", mark.path, error) from error
+
+
 def _set_tail_aside(path: Path, session_id: str, reading: Reading, flushed: bool) -> None:
     """Copy the torn tail into a file of its own and cut it off the log."""
     end = reading.end
@@ -182,6 +223,9 @@ def _new_beside(path: Path, data: bytes, flushed: bool) -> Path:
 
 
 def torn_files(path: Path) -> list[Path]:
-    """The tails that were set aside beside a log, oldest first."""
-    found = path.parent.glob(f"{path.stem}.torn-*")
+    """The tails that were set aside beside a log, oldest first. Raises `SessionError`."""
+    try:
+        found = list(path.parent.glob(f"{path.stem}.torn-*"))
+    except OSError as error:
+        raise failed("listing", path.parent, error) from error
     return sorted(found, key=lambda aside: (len(aside.name), aside.name))

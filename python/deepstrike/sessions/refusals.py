@@ -58,6 +58,16 @@ def removed(session_id: str, path: Path) -> SessionError:
     )
 
 
+def still_read(session_id: str, path: Path) -> SessionError:
+    """The session is deleted, but its bytes could not be overwritten."""
+    return SessionError(
+        f"session {session_id!r} is deleted, but its bytes are still in the write-ahead log of {path}, which somebody "
+        "has been reading all the time; find who it is, and delete() it again when that is over",
+        code="log_busy",
+        retryable=True,
+    )
+
+
 def damaged(session_id: str, seq: int, reason: str, place: str = "") -> CorruptLog:
     """Record `seq` does not fit; `place` says where it stands."""
     where = f" ({place})" if place else ""

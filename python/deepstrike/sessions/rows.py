@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 from deepstrike.errors import CorruptLog
-from deepstrike.sessions.database import transaction
 from deepstrike.sessions.frame import Damage, seal_batch, seed, verify
 from deepstrike.sessions.refusals import damaged, moved_on
+from deepstrike.write_ahead import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from deepstrike.sessions.mark import Mark
 
     Row = tuple[int, int, bytes]
 
@@ -67,11 +69,13 @@ def _fits(value: object, bits: int) -> bool:
     return type(value) is int and 0 <= value < 1 << bits
 
 
-def tail_of(connection: sqlite3.Connection, session_id: str) -> Tail | None:
+def tail_of(connection: sqlite3.Connection, session_id: str, mark: Mark | None) -> Tail | None:
     """The session's end, None where there is no such session. Raises `CorruptLog` where it does not fit."""
     with transaction(connection, "DEFERRED"):
         entry = find(connection, session_id)
         if entry is None:
+            if mark is not None and mark.binds:
+                raise damaged(session_id, 0, mark.told)
             return None
         number, sealed = entry
         span = (number << 32, number << 32 | _MASK)
@@ -84,6 +88,11 @@ def tail_of(connection: sqlite3.Connection, session_id: str) -> Tail | None:
     tail = Tail(number, (rows[0][0] & _MASK) + 1, rows[0][1] & _MASK)
     if sealed >> 32 and rows[1][1] & _MASK != sealed & _MASK:
         raise damaged(session_id, (sealed >> 32) - 1, "it is not the one that the session was left with")
+    if mark is not None and mark.binds:
+        if tail.next_seq < mark.next_seq:
+            raise damaged(session_id, tail.next_seq, mark.told)
+        if tail.next_seq == mark.next_seq and tail.chain != mark.chain:
+            raise damaged(session_id, tail.next_seq - 1, mark.told_other)
     return tail
 
 
@@ -135,16 +144,30 @@ def seal(connection: sqlite3.Connection, tail: Tail) -> None:
 _SELECT: Final = "SELECT place, seal, record FROM records WHERE place BETWEEN ? AND ?"
 
 
-def records_from(connection: sqlite3.Connection, session_id: str, from_seq: int) -> Found | None:
-    """The records from `from_seq` on; None where there is no such session."""
+def records_from(connection: sqlite3.Connection, session_id: str, from_seq: int, mark: Mark | None) -> Found | None:
+    """The records from `from_seq` on; None where there is no such session. `mark` was read before."""
     before = min(max(from_seq - 1, 0), _MASK)
     with transaction(connection, "DEFERRED"):
         entry = find(connection, session_id)
         if entry is None:
-            return None
+            return None if mark is None or not mark.binds else Found([], Damage(0, mark.told))
         first = entry[0] << 32
         rows: list[Row] = connection.execute(_SELECT, (first | before, first | _MASK)).fetchall()
-    return _checked(rows, first | before, from_seq, seed(session_id), entry[1])
+    found = _checked(rows, first | before, from_seq, seed(session_id), entry[1])
+    if mark is None or not mark.binds or found.damage is not None:
+        return found
+    return _held_to(found, mark, from_seq, rows)
+
+
+def _held_to(found: Found, mark: Mark, from_seq: int, rows: list[Row]) -> Found:
+    """What was found, or the damage where it is less than, or other than, what the mark notes. `rows` are its rows."""
+    behind = from_seq + len(found.records)
+    if behind < mark.next_seq:
+        return Found(found.records, Damage(behind, mark.told))
+    last = mark.next_seq - 1 - from_seq
+    if last >= 0 and rows[last][1] & _MASK != mark.chain:
+        return Found(found.records[:last], Damage(mark.next_seq - 1, mark.told_other))
+    return found
 
 
 def _checked(rows: list[Row], place: int, from_seq: int, chain: int, sealed: int) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sqlite3
@@ -13,24 +14,25 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakSet, finalize
 
-from deepstrike.errors import ConfigError, SessionBusy, SessionError
-from deepstrike.sessions import rows
-from deepstrike.sessions.blob import blob_ref, blob_shelf, is_ref, shelf_of
-from deepstrike.sessions.database import Database
-from deepstrike.sessions.disk import make_folder
+from deepstrike.errors import ConfigError, CorruptLog, SessionBusy, SessionError
+from deepstrike.sessions import blob_rows, rows
+from deepstrike.sessions.blob import blob_shelf, is_ref
+from deepstrike.sessions.database import Database, Told
 from deepstrike.sessions.durability import Durability, flushes
 from deepstrike.sessions.given_path import given_path
 from deepstrike.sessions.lane import in_thread
+from deepstrike.sessions.listing import Unreadable
 from deepstrike.sessions.lock import SessionLock
-from deepstrike.sessions.names import check_id, file_stem
+from deepstrike.sessions.mark import digest_of
+from deepstrike.sessions.marks import Marks
+from deepstrike.sessions.names import check_id
 from deepstrike.sessions.refusals import (
     damaged,
-    damaged_blob,
-    failed,
     live,
     not_the_owner,
     other_seq,
     removed,
+    still_read,
     unknown_blob,
     unknown_session,
 )
@@ -39,7 +41,7 @@ from deepstrike.sessions.verify import LogReport, report_on
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from deepstrike.sessions.listing import Unreadable
+    from deepstrike.sessions.mark import Notes
 
 T = TypeVar("T")
 
@@ -51,9 +53,13 @@ LOOK_EVERY: Final = 8
 """After so many batches it is looked whether the file is still there; each time would cost a tenth of an append."""
 SETTLE_BYTES: Final = 1 << 23
 """After about so much was written, the write-ahead log is moved to its place."""
+ERASE_TRIES: Final = 40
+"""How often it is tried to cut the write-ahead log after a deletion, while somebody reads."""
+ERASE_SECONDS: Final = 0.25
+"""How long the next try waits; other sessions are appended to meanwhile."""
+LOOKS: Final = 4
+"""How often a session is looked at that is deleted and begun anew meanwhile."""
 _PAGES: Final = 4096
-_LONGEST: Final = (1 << 31) - 1
-"""More than SQLite keeps in one value."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,6 +72,7 @@ class _Held:
     session_id: str
     owner: str
     lock: SessionLock
+    notes: Notes
     changes: int
     tail: rows.Tail | None
     appended: int = 0
@@ -99,10 +106,11 @@ class SqliteSessionLog:
         "_flushed",
         "_guard",
         "_held",
-        "_locks",
+        "_marks",
         "_path",
         "_reader",
         "_tokens",
+        "_unerased",
         "_unsettled",
         "_writer",
     )
@@ -114,14 +122,17 @@ class SqliteSessionLog:
         if self._path.is_dir():
             raise ConfigError(f"path={os.fspath(path)!r} is a folder: name a file in it, or use FileSessionLog")
         self._flushed = flushes(durability)
-        self._locks = self._path.with_name(f"{self._path.name}-locks")
-        self._writer = Database(self._path, flushed=self._flushed)
-        self._reader = Database(self._path, flushed=self._flushed)
+        self._marks = marks = Marks(self._path, flushed=self._flushed)
+        told = Told(marks.forget_all, marks.clear_after_close)
+        self._writer = Database(self._path, told, flushed=self._flushed, writes=True)
+        self._reader = Database(self._path, told, flushed=self._flushed, writes=False)
         self._guard = Lock()
         self._held: dict[str, _Held] = {}
         self._tokens = count(1)
         self._unsettled = 0
-        self._closing = finalize(self, _close, self._reader, self._writer)
+        self._unerased: set[str] = set()
+        self._closing = finalize(self, _close_in_threads, self._reader, self._writer)
+        self._closing.atexit = False
         _logs.add(self)
 
     def with_durability(self, durability: Durability) -> SqliteSessionLog:
@@ -131,15 +142,15 @@ class SqliteSessionLog:
     async def acquire(self, session_id: str) -> str:
         """See `SessionLog.acquire`. Raises `CorruptLog` where the end of the session is damaged."""
         check_id(session_id)
-        lock = await in_thread(partial(self._lock, session_id), SessionLock.release)
+        lock = await in_thread(partial(self._marks.lock, session_id), SessionLock.release)
         try:
-            tail = await self._writer.run(lambda connection: rows.tail_of(connection, session_id))
+            tail, notes = await self._writer.look(partial(self._begin, session_id), _unbegin)
         except BaseException:
             lock.release()
             raise
         with self._guard:
             owner = f"owner-{os.getpid()}-{next(self._tokens)}"
-            self._held[session_id] = _Held(session_id, owner, lock, self._writer.changes, tail)
+            self._held[session_id] = _Held(session_id, owner, lock, notes, self._writer.changes, tail)
             return owner
 
     async def release(self, session_id: str, owner: str) -> None:
@@ -155,6 +166,7 @@ class SqliteSessionLog:
             _logger.warning("session %r: where it ends could not be noted", session_id, exc_info=True)
         finally:
             self._give_back(held)
+            self._count(0)
 
     async def append(self, session_id: str, records: Sequence[bytes], expected_seq: int, *, owner: str) -> int:
         """See `SessionLog.append`. An empty batch writes nothing and returns the last seq."""
@@ -164,7 +176,7 @@ class SqliteSessionLog:
         if held.appended % LOOK_EVERY == 0:
             self._require_file(held)
         size = sum(map(len, records))
-        if size <= SMALL and held.tail is not None and not self._flushed:
+        if size <= SMALL and held.tail is not None and not self._flushed and self._writer.quiet():
             connection = self._writer.enter()
             if connection is not None:
                 try:
@@ -175,7 +187,7 @@ class SqliteSessionLog:
                     self._writer.lane.leave()
                     self._count(size)
         batch = tuple(records)
-        return await self._writer.run(lambda connection: self._append(connection, held, batch, expected_seq))
+        return await self._writer.run(lambda connection: self._append_apart(connection, held, batch, expected_seq))
 
     async def read(self, session_id: str, from_seq: int = 0) -> list[bytes]:
         """See `SessionLog.read`. A `from_seq` below 0 counts as 0. It waits for an append of this object."""
@@ -183,7 +195,7 @@ class SqliteSessionLog:
         if session_id in self._held:
             await self._writer.lane.passed()
         first = max(from_seq, 0)
-        found = await self._look(None, lambda connection: rows.records_from(connection, session_id, first))
+        found = await self._look(None, partial(self._records, session_id, first))
         if found is not None and found.damage is not None:
             raise damaged(session_id, found.damage.index, found.damage.reason, str(self._path))
         return [] if found is None else found.records
@@ -193,7 +205,7 @@ class SqliteSessionLog:
         check_id(session_id)
         held = self._held.get(session_id)
         if held is None:
-            tail = await self._look(None, lambda connection: rows.tail_of(connection, session_id))
+            tail = await self._look(None, partial(self._tail, session_id))
             return -1 if tail is None else tail.next_seq - 1
         await self._writer.lane.passed()
         return held.next_seq - 1
@@ -203,22 +215,42 @@ class SqliteSessionLog:
         return await self._look([], rows.session_ids)
 
     async def unreadable(self) -> list[Unreadable]:
-        """None at all: where a database cannot tell its sessions, `sessions` raises."""
-        return []
+        """The sessions that the database has lost altogether, as far as that is noted; `sessions` does not list them.
+
+        Where a database cannot tell its sessions, `sessions` raises.
+        """
+        noted = [mark for mark in await in_thread(self._marks.all) if mark.binds]
+        if not noted or not self._path.exists():
+            return []
+        there = set(map(digest_of, await self.sessions()))
+        return [
+            Unreadable(str(mark.path), f"it notes {mark.next_seq} acknowledged records of {mark.hint!r}, which is lost")
+            for mark in noted
+            if mark.digest not in there
+        ]
 
     async def delete(self, session_id: str) -> None:
-        """See `SessionLog.delete`. The session's bytes are overwritten, in the write-ahead log too."""
+        """See `SessionLog.delete`. The session's bytes are overwritten, in the write-ahead log too.
+
+        Raises `SessionError` with code `log_busy` where somebody has read the file for 10 s: the session is gone then,
+        and its bytes are overwritten with the next `delete` of it or of another, or when this log is settled or closed.
+        """
         check_id(session_id)
         lock = await in_thread(partial(self._lock_to_delete, session_id), SessionLock.release)
         try:
-            await self._writer.run(lambda connection: self._delete(connection, session_id))
+            await self._writer.run(partial(self._delete, session_id))
         finally:
             lock.release()
+        for _ in range(ERASE_TRIES):
+            if await self._writer.run(self._erase):
+                return
+            await asyncio.sleep(ERASE_SECONDS)
+        raise still_read(session_id, self._path)
 
     async def verify(self, session_id: str) -> LogReport:
         """Read the whole session and every blob that it names. Changes nothing. Raises `UnknownSession`."""
         check_id(session_id)
-        found = await self._look(None, lambda connection: rows.records_from(connection, session_id, 0))
+        found = await self._look(None, partial(self._records, session_id, 0))
         if found is None:
             raise unknown_session(session_id)
         damage = None
@@ -231,7 +263,7 @@ class SqliteSessionLog:
         database cannot be read.
         """
         check_id(session_id)
-        found = await self._look(None, lambda connection: rows.records_from(connection, session_id, 0))
+        found = await self._look(None, partial(self._records, session_id, 0))
         if found is None:
             raise unknown_session(session_id)
         return found.records
@@ -243,7 +275,7 @@ class SqliteSessionLog:
         if held is not None:
             self._require_file(held)
         kept = bytes(data)
-        return await self._writer.run(lambda connection: _put_blob(connection, session_id, kept))
+        return await self._writer.run(lambda connection: blob_rows.put(connection, session_id, kept))
 
     async def get_blob(self, ref: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `SessionLog.get_blob`. An `offset` or `length` below 0 counts as 0. Raises `CorruptLog` on damage, which
@@ -251,7 +283,7 @@ class SqliteSessionLog:
         """
         found = None
         if is_ref(ref):
-            found = await self._look(None, lambda connection: _get_blob(connection, ref, max(offset, 0), length))
+            found = await self._look(None, lambda connection: blob_rows.get(connection, ref, max(offset, 0), length))
         if found is None:
             raise unknown_blob(ref)
         return found
@@ -274,20 +306,37 @@ class SqliteSessionLog:
         """Do `work` with the connection for reading; where there is no file, give `nothing` and make none."""
         if not self._path.exists():
             return nothing
-        return await self._reader.run(work)
+        return await self._reader.look(work)
 
-    def _lock(self, session_id: str) -> SessionLock:
-        try:
-            make_folder(self._locks)
-        except OSError as error:
-            raise failed("making the folder", self._locks, error) from error
-        return SessionLock.take(self._locks / f"{file_stem(session_id)}.lock", session_id)
+    def _records(self, session_id: str, from_seq: int, connection: sqlite3.Connection) -> rows.Found | None:
+        for _ in range(LOOKS):
+            mark = self._marks.of(session_id)
+            found = rows.records_from(connection, session_id, from_seq, mark)
+            if found is None or found.damage is None or self._marks.of(session_id) == mark:
+                break  # else it was deleted, or begun anew, between the two looks
+        return found
+
+    def _begin(self, session_id: str, connection: sqlite3.Connection) -> tuple[rows.Tail | None, Notes]:
+        """Where the session ends, and where it is noted how far it comes."""
+        tail = self._tail(session_id, connection)
+        end = (0, 0) if tail is None else (tail.next_seq, tail.chain)
+        return tail, self._marks.notes(session_id, end)
+
+    def _tail(self, session_id: str, connection: sqlite3.Connection) -> rows.Tail | None:
+        for left in reversed(range(LOOKS)):
+            mark = self._marks.of(session_id)
+            try:
+                return rows.tail_of(connection, session_id, mark)
+            except CorruptLog:
+                if not left or self._marks.of(session_id) == mark:
+                    raise
+        raise AssertionError  # the last look returns or raises
 
     def _lock_to_delete(self, session_id: str) -> SessionLock:
         if not self._path.exists():
             raise unknown_session(session_id)
         try:
-            return self._lock(session_id)
+            return self._marks.lock(session_id)
         except SessionBusy:
             raise live(session_id) from None
 
@@ -296,22 +345,34 @@ class SqliteSessionLog:
             if self._held.get(held.session_id) is not held:
                 return
             del self._held[held.session_id]
+        self._marks.rest(held.session_id, held.notes)
         held.lock.release()
+
+    def _append_apart(
+        self, connection: sqlite3.Connection, held: _Held, records: Sequence[bytes], expected_seq: int
+    ) -> int:
+        self._writer.beginning_log()
+        return self._append(connection, held, records, expected_seq)
 
     def _append(self, connection: sqlite3.Connection, held: _Held, records: Sequence[bytes], expected_seq: int) -> int:
         if self._held.get(held.session_id) is not held:  # given back while this waited
             raise not_the_owner(held.session_id, held.owner)
-        if expected_seq != held.next_seq:
-            raise other_seq(held.session_id, expected_seq, held.next_seq)
+        tail = held.tail
+        seq = 0 if tail is None else tail.next_seq
+        if expected_seq != seq:
+            raise other_seq(held.session_id, expected_seq, seq)
         if self._writer.changes != held.changes:
             raise removed(held.session_id, self._path)
-        if records:
-            held.appended += 1
-            if held.tail is None:
-                held.tail = rows.begin(connection, held.session_id, records)
-            else:
-                held.tail = rows.append(connection, held.session_id, held.tail, records)
-        return held.next_seq - 1
+        if not records:
+            return seq - 1
+        held.appended += 1
+        if tail is None:
+            tail = rows.begin(connection, held.session_id, records)
+        else:
+            tail = rows.append(connection, held.session_id, tail, records)
+        held.tail = tail
+        held.notes.note(tail.next_seq, tail.chain)
+        return tail.next_seq - 1
 
     def _seal(self, held: _Held, connection: sqlite3.Connection) -> None:
         if held.tail is not None:
@@ -321,46 +382,53 @@ class SqliteSessionLog:
         self._unsettled += size + _PAGES
         if self._unsettled >= SETTLE_BYTES:
             self._unsettled = 0
-            self._writer.lane.post(self._writer.settle)
+            self._writer.lane.post(self._settle)
 
-    def _delete(self, connection: sqlite3.Connection, session_id: str) -> None:
-        if not rows.remove(connection, session_id, blob_shelf(session_id)):
+    def _settle(self) -> None:
+        at_rest = self._marks.at_rest()
+        if self._writer.settle():
+            self._marks.clear(at_rest)
+
+    def _delete(self, session_id: str, connection: sqlite3.Connection) -> None:
+        # First what is noted: what is deleted is not missed, however this ends.
+        noted = self._marks.of(session_id)
+        self._marks.forget(session_id)
+        there = rows.remove(connection, session_id, blob_shelf(session_id)) or (
+            noted is not None and noted.next_seq > 0
+        )
+        if not there and session_id not in self._unerased:
             raise unknown_session(session_id)
-        # The write-ahead log still has the pages as they were.
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._unerased.add(session_id)
+
+    def _erase(self, connection: sqlite3.Connection) -> bool:
+        erased = self._writer.erase(connection)
+        if erased:
+            self._unerased.clear()
+        return erased
 
     def _after_fork(self) -> None:
         """In a forked child: close the copies of the parent's locks, which stay the parent's."""
         for held in self._held.values():
+            held.notes.close()
             held.lock.drop()
         self._guard = Lock()
         self._held = {}
+        self._marks.after_fork()
 
 
-def _put_blob(connection: sqlite3.Connection, session_id: str, data: bytes) -> str:
-    ref = blob_ref(blob_shelf(session_id), data)
-    connection.execute("INSERT INTO blobs VALUES (?, ?) ON CONFLICT (ref) DO NOTHING", (ref, data))
-    return ref
-
-
-def _get_blob(connection: sqlite3.Connection, ref: str, start: int, length: int | None) -> bytes | None:
-    whole = start == 0 and length is None
-    if whole:
-        found = connection.execute("SELECT data FROM blobs WHERE ref = ?", (ref,)).fetchall()
-    else:
-        span = (start + 1, _LONGEST if length is None else max(length, 0), ref)
-        found = connection.execute("SELECT substr(data, ?, ?) FROM blobs WHERE ref = ?", span).fetchall()
-    if not found:
-        return None
-    data: bytes | None = found[0][0]
-    if whole and (type(data) is not bytes or blob_ref(shelf_of(ref), data) != ref):
-        raise damaged_blob(ref)
-    return data or b""  # no bytes at all come as NULL
+def _unbegin(begun: tuple[rows.Tail | None, Notes]) -> None:
+    begun[1].close()
 
 
 def _close(*databases: Database) -> None:
     for database in databases:
         database.close_at_exit()
+
+
+def _close_in_threads(*databases: Database) -> None:
+    """A log is collected anywhere, on an event loop too: what flushes the disk is done elsewhere."""
+    for database in databases:
+        database.close_in_thread()
 
 
 _logs: WeakSet[SqliteSessionLog] = WeakSet()

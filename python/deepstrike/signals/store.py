@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import finalize
 
-from deepstrike.search.database import Database, Layout, transaction
+from deepstrike.search.database import Database, Layout
 from deepstrike.secrets import bound
 from deepstrike.signals.queue import KEYS
 from deepstrike.signals.schedule import ScheduledPrompt
 from deepstrike.signals.signal import URGENCIES, RuntimeSignal, is_scheduled, payload_text
+from deepstrike.write_ahead import transaction
 
 if TYPE_CHECKING:
     import os

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deepstrike.errors import SessionBusy, StaleWriter
 from deepstrike.testing.log_conformance.checks import run_in_threads
@@ -12,6 +12,9 @@ from deepstrike.testing.trying import same
 if TYPE_CHECKING:
     from deepstrike.sessions.base import SessionLog
     from deepstrike.testing.log_conformance.checks import Checked
+
+_TRIES: Final = 200
+_PAUSE_SECONDS: Final = 0.01
 
 
 async def the_losers_of_a_race_get_stale_writer(log: SessionLog) -> None:
@@ -79,9 +82,35 @@ async def a_cancelled_append_leaves_its_batch_whole_or_absent(log: SessionLog) -
     same(await log.read("s"), [*written, b"end"], "read at the end")
 
 
+async def a_cancelled_acquire_leaves_the_session_free(log: SessionLog) -> None:
+    owner = await log.acquire("s")
+    await log.append("s", [b"a"], 0, owner=owner)
+    await log.release("s", owner)
+    for steps in range(12):
+        task = asyncio.ensure_future(log.acquire("s"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            await log.release("s", task.result())
+        await log.release("s", await _acquired_in_the_end(log, steps))
+
+
+async def _acquired_in_the_end(log: SessionLog, steps: int) -> str:
+    """A log may give back by itself, a moment later, what came to be held when nobody waited any more."""
+    for _ in range(_TRIES):
+        try:
+            return await log.acquire("s")
+        except SessionBusy:  # noqa: PERF203  (it is tried again)
+            await asyncio.sleep(_PAUSE_SECONDS)
+    raise AssertionError(f"the session stays busy when its acquire is cancelled after {steps} steps")
+
+
 CHECKS: tuple[Checked, ...] = (
     the_losers_of_a_race_get_stale_writer,
     threads_with_loops_of_their_own_never_mix_batches,
     one_thread_of_many_becomes_the_owner,
     a_cancelled_append_leaves_its_batch_whole_or_absent,
+    a_cancelled_acquire_leaves_the_session_free,
 )

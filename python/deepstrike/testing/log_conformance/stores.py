@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from deepstrike.errors import SessionBusy, SessionError, StaleWriter
-from deepstrike.testing.log_conformance.checks import OpenLog, Stored, settled, write
+from deepstrike.testing.log_conformance.checks import OpenLog, Stored, run_in_threads, settled, write
 from deepstrike.testing.trying import raises, same
 
 
@@ -84,6 +84,14 @@ async def a_deleted_session_is_gone_for_all_logs(open_log: OpenLog) -> None:
     same(await second.read("s"), [b"new"], "a new session of the same id")
 
 
+async def several_may_begin_on_a_new_store_at_once(open_log: OpenLog) -> None:
+    names = [f"s{number}" for number in range(8)]
+    await asyncio.to_thread(run_in_threads, [write(open_log(), name, [b"1"], [b"2"]) for name in names])
+    log = open_log()
+    same(sorted(await log.sessions()), names, "sessions")
+    same([await log.read(name) for name in names], [[b"1", b"2"]] * len(names), "what each wrote")
+
+
 CHECKS: tuple[Stored, ...] = (
     another_log_finds_what_one_has_written,
     the_order_of_sessions_is_that_of_the_store,
@@ -91,4 +99,5 @@ CHECKS: tuple[Stored, ...] = (
     the_next_owner_goes_on_where_the_last_one_ended,
     a_live_session_is_read_by_whole_batches,
     a_deleted_session_is_gone_for_all_logs,
+    several_may_begin_on_a_new_store_at_once,
 )
