@@ -274,8 +274,8 @@ async def disturbed() -> list[bytes]:
 
 @tool(effect="read")
 async def page(number: int) -> str:
-    """A page of some text."""
-    return f"page {number} " + "字 and words " * 26
+    """A page of some text, the eighth a long one."""
+    return f"page {number} " + "字 and words " * (26 if number < 8 else 90)
 
 
 async def compressed() -> list[bytes]:

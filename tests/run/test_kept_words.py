@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from doubles import Script, calls, done_of, events_of, only, runner_of, say
+from doubles import Reply, Script, calls, done_of, events_of, only, runner_of, say
 from doubles import call as called
 
 from deepstrike import ContextCompressedEvent, InMemorySessionLog, tool
@@ -65,11 +65,12 @@ async def test_given_ten_compressions_when_the_user_said_things_in_between_then_
 async def test_given_goals_that_failed_or_were_too_large_when_a_small_one_follows_then_it_runs() -> None:
     log = InMemorySessionLog()
     statuses = []
-    for goal, reply in [
+    goals: list[tuple[str, Reply | BaseException]] = [
         ("word " * 3_000, say("no")),
         *[(f"goal {n}: " + "some words here " * 10, ProviderError("down")) for n in range(30)],
         ("hi", say("hello")),
-    ]:
+    ]
+    for goal, reply in goals:
         script = Script(reply)
         events = await events_of(runner_of(script, look, log=log, max_tokens=2_500).run_streaming(goal, session_id="s"))
         statuses.append((done_of(events).status, len(script.turns)))
