@@ -168,7 +168,7 @@ class ModelCall:
 
     def _other(self, event: ModelEvent) -> None:
         if isinstance(event, Usage):
-            self._usage = _plausible(event)
+            self._usage = plausible(event)
         elif isinstance(event, Finish):
             self._finish = event.reason if event.reason in _FINISHES else "other"
         elif isinstance(event, RetryEvent):
@@ -285,8 +285,8 @@ def _fault(error: ProviderError) -> Fault:
     return Fault(well_formed(str(code)), well_formed(text), bool(retryable))
 
 
-def _plausible(usage: Usage) -> Usage | None:
-    """None for counts that no model call has: they would spoil every budget, so the call is estimated instead."""
+def plausible(usage: Usage) -> Usage | None:
+    """Itself; None for counts that no model call has: they would spoil every budget, so it is estimated instead."""
     try:
         counts = (usage.input, usage.output, usage.cached, usage.cache_write, usage.reasoning)
         if min(counts) >= 0 and max(counts) < _MOST_TOKENS and {int}.issuperset(map(type, counts)):
