@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deepstrike.errors import ToolError
-from deepstrike.memory.base import MemoryEntry
+from deepstrike.memory.checks import is_entry
 from deepstrike.text import well_formed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepstrike.memory.base import DreamStore
+    from deepstrike.memory.base import DreamStore, MemoryEntry
 
 _SHOWN: Final = 300
 _DAY_MS: Final = 86_400_000
@@ -39,9 +39,8 @@ def _entries(found: object) -> list[MemoryEntry]:
     """What a store found. Raises `TypeError` for what is no list of entries."""
     if not isinstance(found, list | tuple):
         raise TypeError(f"search gave {type(found).__name__}, not a list of MemoryEntry")
-    strange = next((one for one in found if not isinstance(one, MemoryEntry)), None)
-    if strange is not None:
-        raise TypeError(f"search gave a list with {type(strange).__name__} in it, not of MemoryEntry")
+    if not all(map(is_entry, found)):
+        raise TypeError("search gave a list that is not of MemoryEntry alone")
     return list(found)
 
 
