@@ -302,7 +302,8 @@ class RuntimeRunner:
         saved with `metadata["dreamed"]`. Doing it again changes nothing; a crash or a cancellation leaves what was kept
         so far, and the next dream goes on. A session whose call fails or gives no insights that can be read stays for
         the next time, and is in `failures` of the result. `now_ms` is the time of the marks, None the clock's.
-        `timeout_ms` of the options bounds each call.
+        `timeout_ms` of the options bounds each call, `max_total_tokens` and `max_cost_usd` all of them together: what
+        they leave no room for waits for the next dream, which may spend as much again (`failures`, `token_budget`).
 
         Raises `ConfigError` without a dream store, `DeepStrikeError` with code `dream_store` where it fails.
         """
@@ -312,7 +313,7 @@ class RuntimeRunner:
         if options.dream_store is None:
             raise ConfigError("dream needs a store: RuntimeOptions(dream_store=SqliteDreamStore(…), agent_id=…)")
         extensions = options.admit({})
-        dreamer = Dreamer(options.provider, extensions, options.limits(extensions), options.model_info().id, clock)
+        dreamer = Dreamer(options.provider, extensions, options.limits(extensions), options.model_info(), clock)
         now = clock.now_ms() if now_ms is None else moment(now_ms)
         return await dream(options.dream_store, agent_name(agent_id), dreamer, now)
 

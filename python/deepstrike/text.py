@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+
+from deepstrike.errors import ConfigError
 
 # One escape of a JSON string at a time, a surrogate pair as one; so a backslash that is itself escaped is seen as such.
 _ESCAPE = re.compile(r"\\(?:u[dD][89aAbB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -39,3 +42,19 @@ def well_formed_json(text: str) -> str:
     if _SURROGATE.search(text) is None:
         return text
     return _ESCAPE.sub(lambda found: "\ufffd" if _SURROGATE.fullmatch(found.group()) else found.group(), text)
+
+
+def printable(text: str) -> str:
+    """`text` on one line, with what would forge another, steer a terminal or cannot be written as its escape."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def path_text(name: str, path: object) -> str:
+    """A path that somebody gave as `name`, its `~` replaced by the user's folder.
+
+    Raises `ConfigError` for what is neither a text nor a path of one, is empty, holds a zero byte or no text.
+    """
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str) or not text or "\0" in text or well_formed(text) != text:
+        raise ConfigError(f"{name}={path!r:.200} is no path: give that of a file or folder, as a text or a Path")
+    return os.path.expanduser(text)

@@ -332,7 +332,17 @@ async def test_given_a_store_that_raises_when_dreamed_then_the_error_says_what_f
     assert (texts(store.memories), "dreamed" in store.sessions["s1"].metadata) == (["tea"], True)
 
 
-@pytest.mark.parametrize(("method", "given"), [("load_sessions", 7), ("load_sessions", [{}]), ("load_memories", [1])])
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("load_sessions", 7), ("load_sessions", [{}]), ("load_memories", [1]),
+        ("load_sessions", [SessionData("s1", "ann", None)]),  # type: ignore[arg-type]  # a store's own mistakes
+        ("load_sessions", [SessionData("s1", "ann", [], None)]),  # type: ignore[arg-type]
+        ("load_sessions", [SessionData("s1", "ann", [], {}, 0, 1.5)]),  # type: ignore[arg-type]
+        ("load_memories", [MemoryEntry(None)]),  # type: ignore[arg-type]
+        ("load_memories", [MemoryEntry("tea", None, None)]),  # type: ignore[arg-type]
+    ],
+)  # fmt: skip
 async def test_given_a_store_that_gives_something_else_when_dreamed_then_the_error_says_what_is_wanted(
     method: str, given: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

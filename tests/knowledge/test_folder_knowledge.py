@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -179,6 +180,70 @@ async def test_given_a_damaged_or_older_index_when_opened_then_it_is_made_anew(f
     assert len(await source(files).retrieve("sprocket")) == 1
 
 
+async def test_given_a_file_that_could_not_be_opened_when_it_can_then_it_is_found(
+    files: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (files / "note.txt").write_text("a marmalade note")
+    knowledge = source(files)
+
+    def refused(root: Path, path: str) -> int:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "open_below", refused)
+        assert [await knowledge.retrieve("marmalade") for _ in range(2)] == [[], []]
+    told = [record.getMessage() for record in caplog.records if "note.txt" in record.getMessage()]
+
+    assert told == [f"{files / 'note.txt'} is left out of the index: it cannot be opened: Too many open files"]
+    assert await knowledge.retrieve("marmalade") == ["note.txt, lines 1-1:\na marmalade note"]
+
+
+async def test_given_a_file_that_changed_and_cannot_be_opened_when_asked_then_its_old_text_is_not_found(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (files / "note.txt").write_text("a marmalade note")
+    knowledge = source(files)
+    assert len(await knowledge.retrieve("marmalade")) == 1
+    (files / "note.txt").write_text("no longer")
+
+    def refused(root: Path, path: str) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(module, "open_below", refused)
+    assert await knowledge.retrieve("marmalade") == []
+
+
+async def test_given_a_pdf_when_its_library_comes_later_then_it_is_read(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (files / "paper.pdf").write_bytes(b"%PDF")
+    knowledge = source(files)
+    assert await knowledge.retrieve("marmalade") == []
+
+    monkeypatch.setattr(module, "text_of", lambda path, data: "a marmalade paper")
+
+    assert await knowledge.retrieve("marmalade") == ["paper.pdf:\na marmalade paper"]
+
+
+async def test_given_names_that_are_no_text_or_forge_a_source_when_indexed_then_no_question_fails(files: Path) -> None:
+    strange = os.fsencode(files) + b"/d\xff"
+    os.mkdir(strange)
+    for name in (strange + b"/a.md", os.fsencode(files) + b"/b\xff.md"):
+        with open(name, "w") as file:
+            file.write("marmalade")
+    (files / "c\nguide.md, lines 1-2:.md").write_text("marmalade")
+
+    assert await source(files).retrieve("marmalade") == ["c\\nguide.md, lines 1-2:.md, lines 1-1:\nmarmalade"]
+
+
+@pytest.mark.parametrize("path", [None, 5, "", "a\0b", b"bytes", "\ud800"])
+def test_given_what_is_no_path_when_built_then_the_error_names_it(path: Any, files: Path) -> None:
+    with pytest.raises(ConfigError, match="is no path"):
+        FolderKnowledge(path)
+    with pytest.raises(ConfigError, match=r"is no path|names no file"):
+        FolderKnowledge(files, index="" if path is None else path)
+
+
 async def test_given_no_folder_or_a_foreign_file_when_built_then_it_is_refused(files: Path) -> None:
     connection = sqlite3.connect(files.parent / "mine.db")
     connection.execute("CREATE TABLE mine (x)")
@@ -256,6 +321,17 @@ def test_given_any_text_when_cut_then_every_line_is_in_a_passage_of_bounded_size
     assert set(text.split()) - {"w" * 3000} <= {word for piece in cut for word in piece.text.split()}
 
 
+@pytest.mark.parametrize(
+    ("line", "heading"),
+    [
+        ("# a", "a"), ("### a b ##", "a b"), ("# a#", "a"), ("# #", "#"), ("#a", ""), ("####### a", ""), ("#  ", ""),
+        ("# a ##  ", "a ##"), ("# a" + " " * 50_000 + "b", "a" + " " * 50_000 + "b"),
+    ],
+)  # fmt: skip
+def test_given_a_line_when_cut_then_it_is_a_heading_as_markdown_has_them(line: str, heading: str) -> None:
+    assert {piece.heading for piece in passages(f"{line}\n\ntext")} == {heading}
+
+
 def test_given_a_long_section_when_cut_then_passages_overlap_by_whole_paragraphs() -> None:
     text = "\n\n".join(f"paragraph {number} " + "x" * 180 for number in range(12))
 
@@ -270,6 +346,11 @@ def test_given_a_long_section_when_cut_then_passages_overlap_by_whole_paragraphs
     [
         (b"a<", "a<"), (b"a&#x110000;&bogus;", "a\ufffd&bogus;"),
         (b"a<script>x", "a"), (b"a</p></div>b", "a\n\nb"), (b"<svg><svg></svg>x</svg>a", "a"), (b"", ""),
+        (b"a<![foo[bar]]><![if x", "a"), (b"a <b title='x>y' c=\">\">b</b >c", "a bc"), (b"<!-- <p>x --> a", "a"),
+        (b"1 < 2 and 2 <b", "1 < 2 and 2 <b"), (b"<script>'</b>'</SCRIPT >a", "a"), (b"<?php x ?>a</>b", "ab"),
+        (b"<H2 id=x>One</h2>two", "## One\n\ntwo"), (b"a<br/>b", "a\n\nb"), (b"<!doctype html><p>&lt;b&gt;", "<b>"),
+        # What was read by the square of its length, minutes for each of these.
+        (b"<a " * 20_000, "<a " * 19_999 + "<a"), (b"a" + b"<!--" * 100_000, "a"), (b"a" + b"</" * 100_000, "a"),
     ],
 )  # fmt: skip
 def test_given_broken_html_when_read_then_it_has_the_text_that_a_reader_would_see(data: bytes, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from meanings import TinyEmbeddings
@@ -228,3 +229,23 @@ def test_given_scores_when_neighbours_get_their_share_then_an_answer_gets_most()
     assert with_neighbours({3: 2.0}, {3: 0.0}, there) == {1: 0.1, 2: 0.4, 3: 2.0, 4: 1.0, 5: 0.6, 9: 0.0}
     assert with_neighbours({3: 2.0}, {3: 1.0}, there) == {1: 0.1, 2: 0.4, 3: 2.0, 4: 2.0, 5: 0.6, 9: 0.0}
     assert with_neighbours({3: 2.0, 4: 1.0}, {}, [3, 4]) == {3: 2.2, 4: 2.0}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"session_id": 5}, {"agent_id": None}, {"messages": None}, {"messages": ["tea"]}, {"metadata": None},
+        {"created_at_ms": None}, {"updated_at_ms": 2**70}, {"updated_at_ms": True},
+    ],
+)  # fmt: skip
+async def test_given_a_session_of_another_form_when_saved_then_it_is_refused_and_searches_go_on(
+    fields: dict[str, Any], store: Store
+) -> None:
+    await store.save_session(session("a", "Ann: I drink tea"))
+
+    with pytest.raises(TypeError, match=next(iter(fields))):
+        await store.save_session(SessionData(**{"session_id": "b", "agent_id": "ann", "messages": [], **fields}))
+    with pytest.raises(TypeError, match="SessionData"):
+        await store.save_session(None)  # type: ignore[arg-type]
+
+    assert await texts(store, "tea") == ["I drink tea"]

@@ -64,8 +64,9 @@ async def test_given_prompts_when_they_fall_due_then_each_gets_a_run_and_a_sessi
         gateway.schedule(ScheduledPrompt("standup", START + 60_000))
         gateway.schedule(ScheduledPrompt("report", cron="0 * * * *"))
         gateway.schedule(ScheduledPrompt("diary", START + 90_000, session_id="diary"))
-        await clock.advance(3_600)
-        await until(results, 3)
+        for count, seconds in enumerate((60, 30, 3_510), 1):
+            await clock.advance(seconds)
+            await until(results, count)
         gateway.destroy()
         await listening
 

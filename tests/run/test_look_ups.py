@@ -169,7 +169,8 @@ async def test_given_a_store_when_asked_then_what_it_finds_is_told_with_its_sour
     [
         (raises(OSError("disk gone")), "OSError: disk gone"),
         (lambda: None, "TypeError: search gave NoneType, not a list of MemoryEntry"),
-        (lambda: ["tea"], "TypeError: search gave a list with str in it, not of MemoryEntry"),
+        (lambda: ["tea"], "TypeError: search gave a list that is not of MemoryEntry alone"),
+        (lambda: [MemoryEntry("tea", 1.0, None)], "TypeError: search gave a list that is not of MemoryEntry alone"),  # type: ignore[arg-type]  # a store's own mistake
     ],
 )
 async def test_given_a_store_that_fails_when_asked_then_it_is_an_error_that_says_why(

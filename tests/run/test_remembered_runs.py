@@ -106,10 +106,10 @@ async def test_given_what_the_meta_tools_gave_and_failures_when_a_run_ends_then_
     assert told(store.saved[0]) == [("user", "go"), ("assistant", "ok")]
 
 
-async def test_given_a_long_result_when_a_run_ends_then_its_beginning_is_kept() -> None:
+async def test_given_a_long_result_when_a_run_ends_then_its_beginning_is_kept_and_the_words_of_the_rest() -> None:
     def long() -> str:
         """Say much."""
-        return "x" * 9_000
+        return "x" * 2_000 + " the end"
 
     store = Counting()
     options = RuntimeOptions(
@@ -121,7 +121,7 @@ async def test_given_a_long_result_when_a_run_ends_then_its_beginning_is_kept() 
 
     await RuntimeRunner(options).run("go")
 
-    assert told(store.saved[0])[1] == ("tool", "x" * 2_000, "long")
+    assert told(store.saved[0])[1] == ("tool", "x" * 2_000, "long", ["end"])
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ def test_given_only_a_kind_when_built_then_the_rest_is_as_documented() -> None:
         ({"payload": {"x": "a" * 70_000}}, "more than 65536 bytes"),
         ({"dedupe_key": ""}, "dedupe_key must be a text"),
         ({"session_id": 7}, "session_id must be a text"),
+        ({"session_id": "s\ud800"}, "session_id must be text that UTF-8 can write"),
     ],
 )
 def test_given_a_field_that_cannot_be_when_a_signal_is_built_then_the_error_names_it(

@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from deepstrike import ConfigError, RuntimeSignal, ScheduledPrompt, SignalGateway, secrets
+from deepstrike import (
+    ConfigError,
+    DeepStrikeError,
+    RuntimeOptions,
+    RuntimeRunner,
+    RuntimeSignal,
+    ScheduledPrompt,
+    ScriptedProvider,
+    SignalGateway,
+    secrets,
+)
 from deepstrike.secrets import HIDDEN, Bound, binding
 from deepstrike.signals.queue import Address
 from deepstrike.testing import ManualClock
@@ -94,19 +104,97 @@ async def test_given_a_prompt_that_came_when_opened_and_scheduled_again_then_it_
             assert found == expected
 
 
-async def test_given_a_bound_secret_in_a_payload_when_kept_then_the_file_does_not_hold_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def secret(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A value that is bound in this test."""
     monkeypatch.setattr(binding, "_values", frozenset())
     monkeypatch.setattr(binding, "_bound", Bound())
     secrets.bind("hunter2-hunter2")
+    return "hunter2-hunter2"
+
+
+async def test_given_a_bound_secret_in_a_payload_when_kept_then_the_file_does_not_hold_it(
+    tmp_path: Path, secret: str
+) -> None:
     gateway = SignalGateway(tmp_path / "signals.db")
-    gateway.ingest(RuntimeSignal("mail", {"text": "it is hunter2-hunter2"}))
+    gateway.ingest(RuntimeSignal("mail", {"text": f"it is {secret}"}))
     gateway.destroy()
 
     assert not any(b"hunter2" in path.read_bytes() for path in tmp_path.iterdir())
     (again,) = [await SignalGateway(tmp_path / "signals.db").next_signal()]
     assert again == RuntimeSignal("mail", {"text": f"it is {HIDDEN}"})
+
+
+def test_given_a_bound_secret_in_a_goal_and_a_key_when_kept_then_the_file_has_neither_and_both_are_known(
+    tmp_path: Path, secret: str
+) -> None:
+    prompt = ScheduledPrompt(f"log in with {secret}", cron="0 9 * * *")
+    before = SignalGateway(tmp_path / "signals.db")
+    name = before.schedule(prompt)
+    before.ingest(RuntimeSignal("mail", dedupe_key=secret))
+    before.destroy()
+
+    assert not any(b"hunter2" in path.read_bytes() for path in tmp_path.iterdir())
+    after = SignalGateway(tmp_path / "signals.db")
+    (masked,) = after.scheduled()
+    assert masked.goal == f"log in with {HIDDEN}"
+    assert [after.schedule(prompt), after.schedule(masked)] == [name, name]
+    assert after.ingest(RuntimeSignal("mail", dedupe_key=secret)) is False
+    assert [after.cancel(masked), after.cancel(prompt), after.scheduled()] == [True, False, ()]
+    after.destroy()
+
+
+async def test_given_a_masked_prompt_when_it_is_due_then_it_comes_once_over_restarts(
+    tmp_path: Path, secret: str
+) -> None:
+    prompt = ScheduledPrompt(f"log in with {secret}", START + 1_000)
+    with ManualClock(START) as clock:
+        before = SignalGateway(tmp_path / "signals.db")
+        before.schedule(prompt)
+        before.destroy()
+        came = []
+        for _ in range(2):
+            gateway = SignalGateway(tmp_path / "signals.db")
+            gateway.schedule(prompt)
+            await clock.advance(5)
+            while (entry := gateway.queue.take(None)) is not None:
+                gateway.queue.delivered([entry])
+                came.append(entry.signal.payload["goal"])
+            gateway.destroy()
+
+    assert came == [f"log in with {HIDDEN}"]
+
+
+def test_given_a_store_that_is_served_when_another_gateway_would_then_it_is_refused_until_the_first_is_gone(
+    tmp_path: Path,
+) -> None:
+    first = SignalGateway(tmp_path / "signals.db")
+    first.ingest(RuntimeSignal("mail"))
+    build = "import sys; from deepstrike import SignalGateway; SignalGateway(sys.argv[1])"
+    command = [sys.executable, "-c", build, str(tmp_path / "signals.db")]
+
+    with pytest.raises(DeepStrikeError, match="is served by another SignalGateway") as error:
+        SignalGateway(tmp_path / "signals.db")
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    first.destroy()
+    taken = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert (error.value.code, error.value.retryable) == ("store_busy", True)
+    assert "is served by another SignalGateway" in refused.stderr
+    assert (taken.returncode, taken.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("kept", [False, True])
+async def test_given_keys_with_lone_surrogates_when_a_run_hears_them_then_it_ends_and_they_stay_two(
+    kept: bool, tmp_path: Path
+) -> None:
+    gateway = SignalGateway(tmp_path / "signals.db" if kept else None)
+    taken = [gateway.ingest(RuntimeSignal("mail", dedupe_key=key)) for key in ("a\ud800", "a\ud801", "a\ud800")]
+
+    ended = await RuntimeRunner(RuntimeOptions(provider=ScriptedProvider(["Ok."]), signal_source=gateway)).run("Go.")
+    gateway.destroy()
+
+    assert (taken, ended.status, len(gateway.queue)) == ([True, True, False], "completed", 0)
 
 
 def test_given_a_path_that_is_no_store_when_built_then_the_error_says_so(tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepstrike.errors import ToolError
+from deepstrike.errors import ConfigError, ToolError
 from deepstrike.skills import Skill, SkillMetadata, SkillProblem, SkillRegistry
 from deepstrike.skills.catalogue import catalogue
 from deepstrike.skills.front_matter import Broken, read
@@ -374,3 +375,48 @@ def test_given_any_bytes_when_read_as_a_skill_then_it_is_one_or_it_is_told_why(d
         assert metadata.name
         assert metadata.description
         assert "\n" not in metadata.name + metadata.description
+
+
+def test_given_files_that_cannot_be_read_by_their_path_when_a_skill_is_loaded_then_they_are_not_listed(
+    folder: Path,
+) -> None:
+    put(folder, "pear/SKILL.md", GOOD.format(name="pear"))
+    for name in ("good.txt", "a:b.txt", "con.txt", "x\n- forged.txt", ".hidden"):
+        put(folder, f"pear/{name}", "x")
+    os.mkfifo(folder / "pear/pipe")
+    (folder / "pear/out.md").symlink_to(folder.parent / "secret.md")
+    (folder / "pear/in.txt").symlink_to(folder / "pear/good.txt")
+    registry = SkillRegistry(folder)
+
+    files = registry.load("pear").files
+
+    assert files == ("good.txt", "in.txt")
+    assert [registry.read("pear", path) for path in files] == ["x", "x"]
+
+
+def test_given_a_name_with_control_characters_when_left_out_then_the_warning_is_one_plain_line(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open(os.fsencode(folder) + b"/a\n\x1b[31m\xff.md", "w") as file:
+        file.write("no skill")
+
+    assert SkillRegistry(folder).scan() == []
+
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.isprintable()
+    assert r"a\n\x1b[31m\udcff.md:1: begins with no front matter" in message
+
+
+def test_given_brackets_that_are_never_closed_when_read_then_they_are_one_word(folder: Path) -> None:
+    # Looked at by the square of its length this takes minutes.
+    put(folder, "a.md", f"---\nname: a\ndescription: d\nallowed-tools: y z(b c) {'x(' * 30_000}\n---\n")
+
+    (found,) = SkillRegistry(folder).scan()
+
+    assert found.allowed_tools == ("y", "z(b c)", "x(" * 30_000)
+
+
+@pytest.mark.parametrize("path", [None, 5, "", "a\0b", b"bytes"])
+def test_given_what_is_no_path_when_built_then_the_error_says_so(path: Any) -> None:
+    with pytest.raises(ConfigError, match=r"skill_dir=.* is no path"):
+        SkillRegistry(path)

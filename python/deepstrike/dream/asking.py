@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from deepstrike.dream.cutting import MOST_TOKENS, shown
 from deepstrike.errors import ContentFiltered, ProviderError, Truncated
+from deepstrike.host.model import plausible
 from deepstrike.providers.base import Finish, ModelRequest
 from deepstrike.secrets import bound
 from deepstrike.stream import RetryEvent, TextDelta
-from deepstrike.wire.message import Text, UserBlock
+from deepstrike.wire.message import Text, Usage, UserBlock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deepstrike.dream.purse import Purse
     from deepstrike.memory.base import SessionData
     from deepstrike.providers.base import LLMProvider
     from deepstrike.wire.policy import Limits
@@ -60,11 +62,14 @@ def request(session: SessionData, extensions: Mapping[str, object], limits: Limi
     )
 
 
-async def answer(provider: LLMProvider, asked: ModelRequest) -> str:
-    """The whole text of the answer. Raises a `ProviderError` where it is cut or withheld, or what the provider does."""
+async def answer(provider: LLMProvider, asked: ModelRequest, purse: Purse) -> str:
+    """The whole text of the answer, paid for however the call ends.
+
+    Raises a `ProviderError` where it is cut or withheld, or what the provider does.
+    """
     events = provider.stream(asked)
     pieces: list[str] = []
-    length, finish = 0, None
+    length, finish, usage = 0, None, None
     try:
         async for event in events:
             if isinstance(event, TextDelta):
@@ -75,9 +80,12 @@ async def answer(provider: LLMProvider, asked: ModelRequest) -> str:
             elif isinstance(event, RetryEvent):
                 pieces.clear()
                 length = 0
+            elif isinstance(event, Usage):
+                usage = plausible(event)
             elif isinstance(event, Finish):
                 finish = event.reason
     finally:
+        purse.pay(asked, usage, "".join(pieces))
         if isinstance(events, AsyncGenerator):
             await events.aclose()
     _require_whole(finish)

@@ -13,6 +13,7 @@ from deepstrike.dream.asking import answer, request
 from deepstrike.dream.insights import parsed
 from deepstrike.dream.marks import dreamed
 from deepstrike.dream.provenance import Turns
+from deepstrike.dream.purse import Purse, Spent
 from deepstrike.dream.storing import keep, memories, undreamed
 from deepstrike.errors import CircuitOpen, ProviderError, QuotaExhausted, Unauthorized, Unreachable
 from deepstrike.host.steady import NoAnswer, told, within
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
     from deepstrike.clock import Clock
     from deepstrike.dream.insights import Insight
     from deepstrike.memory.base import CurationResult, DreamStore, MemoryEntry, SessionData
-    from deepstrike.providers.base import LLMProvider
+    from deepstrike.providers.base import LLMProvider, ModelInfo, ModelRequest
     from deepstrike.wire.policy import Limits
 
 CALL_SECONDS: Final = 600.0
 """How long one model call may take where no `timeout_ms` says otherwise."""
-_FOR_ALL: Final = (Unauthorized, QuotaExhausted, CircuitOpen, Unreachable)
+_FOR_ALL: Final = (Unauthorized, QuotaExhausted, CircuitOpen, Unreachable, Spent)
 """What would be the same with the next session."""
 _log = logging.getLogger("deepstrike")
 
@@ -70,7 +71,7 @@ class Dreamer:
     provider: LLMProvider
     extensions: Mapping[str, object]
     limits: Limits
-    model: str
+    model: ModelInfo
     clock: Clock
 
 
@@ -80,16 +81,17 @@ async def dream(store: DreamStore, agent_id: str, dreamer: Dreamer, now_ms: int)
     One after the other: one model call, one commit, the session marked. So whenever this ends, by a crash or a
     cancellation too, each session counts in full or not at all, and the next dream goes on. A second dream of the agent
     in this process waits for the first. A session whose call fails, or is answered in no form that can be read, stays
-    as it is; what would fail for every session ends the dream.
+    as it is; what would fail for every session ends the dream. All calls together spend what the limits let one goal.
 
     Raises `DeepStrikeError` with code `dream_store` where the store fails, or what the store raises of ours.
     """
     total = _Total()
+    purse = Purse(dreamer.limits, dreamer.model.price, dreamer.model.id)
     name = secrets.token_hex(8)
     async with alone(store, agent_id):
         for session in await undreamed(store, agent_id):
             try:
-                insights = await _insights(session, dreamer)
+                insights = await _insights(session, dreamer, purse)
             except _Unread as unread:
                 total.failures.append(unread.failure)
                 _log.warning("session %r waits for the next dream: %s", session.session_id, unread.failure.message)
@@ -116,30 +118,34 @@ class _Unread(Exception):
         self.ends_all = isinstance(error, _FOR_ALL)
 
 
-async def _insights(session: SessionData, dreamer: Dreamer) -> list[MemoryEntry]:
+async def _insights(session: SessionData, dreamer: Dreamer, purse: Purse) -> list[MemoryEntry]:
     """What the model draws from a session, as `curate` takes it. Raises `_Unread`."""
     if not any(words_of(message).strip() for message in session.messages):
         return []
-    found = parsed(await _answer(session, dreamer))
+    found = parsed(await _answer(session, dreamer, purse))
     if found is None:
         wanted = 'the answer is not of the form {"insights": [{"text", "confidence"}]}'
         raise _Unread(session, ValueError(), wanted, code="bad_answer")
     return await run_in_thread(partial(_observed, session, found))
 
 
-async def _answer(session: SessionData, dreamer: Dreamer) -> str:
+async def _answer(session: SessionData, dreamer: Dreamer, purse: Purse) -> str:
     limits = dreamer.limits
     limit = CALL_SECONDS if limits.timeout_ms is None else limits.timeout_ms / 1000
     try:
         # In a thread, as what follows the answer: a long session takes a while to go through.
-        asked = await run_in_thread(partial(request, session, dreamer.extensions, limits, dreamer.model))
-        return await within(limit, answer(dreamer.provider, asked), dreamer.clock)
+        asked = await run_in_thread(partial(_asked, session, dreamer, purse))
+        return await within(limit, answer(dreamer.provider, asked, purse), dreamer.clock)
     except NoAnswer as error:
         raise _Unread(session, error, f"the model did not answer within {limit:g} s", code="timeout") from None
     except ProviderError as error:
         raise _Unread(session, error, error.message) from error
     except Exception as error:
         raise _Unread(session, error, told(error)) from error
+
+
+def _asked(session: SessionData, dreamer: Dreamer, purse: Purse) -> ModelRequest:
+    return purse.admit(request(session, dreamer.extensions, dreamer.limits, dreamer.model.id))
 
 
 def _observed(session: SessionData, insights: Sequence[Insight]) -> list[MemoryEntry]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from deepstrike.memory.messages import is_trusted, role_of, words_of
+from deepstrike.memory.messages import is_trusted, outside_of, role_of, words_of
 from deepstrike.search.words import pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     Message = Mapping[str, object]
 
@@ -34,18 +34,22 @@ class Turns:
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self._messages = messages
-        self._words = [_stems(words_of(message)) for message in messages]
-        self._turns_with = Counter(word for words in self._words for word in words)
+        self._words = [_stems(pieces(words_of(message))) for message in messages]
+        self._beside = {
+            place: _stems(found) for place, message in enumerate(messages) if (found := outside_of(message))
+        }
+        self._turns_with = Counter(word for words in (*self._words, *self._beside.values()) for word in words)
 
     def origin(self, insight: str) -> Origin:
         """Where `insight` was said. A word counts the more the fewer turns have it; of equals it is the later turn.
 
-        What a tool says more of than the user is untrusted, also where the agent has repeated it, and so is what the
-        user has no word of while there is text from tools. In doubt the label does less harm than its lack.
+        What came from outside (a tool, a signal, a look-up) and says more of it than the user does is untrusted, also
+        where the agent has repeated it, and so is what the user has no word of while there is text from outside. In
+        doubt the label does less harm than its lack.
         """
-        wanted = _stems(insight)
+        wanted = _stems(pieces(insight))
         user = self._most(wanted, lambda message: is_trusted(message) and role_of(message) == "user")
-        outside = self._most(wanted, lambda message: not is_trusted(message))
+        outside = max(self._most(wanted, lambda message: not is_trusted(message)), self._most_beside(wanted))
         anybody = self._most(wanted, lambda message: True)
         if outside[1] >= 0 and (not user[0] or outside[0] > user[0]):
             return self._from((outside if outside[0] else anybody)[1], trusted=False)
@@ -60,13 +64,17 @@ class Turns:
 
     def _most(self, wanted: frozenset[str], fits: Callable[[Message], bool]) -> tuple[float, int]:
         """How much the turn says that says most of it, and its place; (0, -1) where none fits."""
-        said = ((self._share(wanted, at), at) for at, message in enumerate(self._messages) if fits(message))
-        return max(said, default=(0.0, -1))
+        there = (at for at, message in enumerate(self._messages) if fits(message))
+        return max(((self._share(wanted & self._words[at]), at) for at in there), default=(0.0, -1))
 
-    def _share(self, wanted: frozenset[str], place: int) -> float:
-        return sum(1 / self._turns_with[word] for word in sorted(wanted & self._words[place]))
+    def _most_beside(self, wanted: frozenset[str]) -> tuple[float, int]:
+        """The same of what the agent had read before a turn and nobody said."""
+        return max(((self._share(wanted & words), at) for at, words in self._beside.items()), default=(0.0, -1))
+
+    def _share(self, words: frozenset[str]) -> float:
+        return sum(1 / self._turns_with[word] for word in sorted(words))
 
 
-def _stems(text: str) -> frozenset[str]:
-    """The telling words, cut so that most forms of a word are one."""
-    return frozenset(word[:_STEM].rstrip("s") for word in pieces(text) if word not in _SAY_NOTHING)
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    """The telling ones, cut so that most forms of a word are one."""
+    return frozenset(word[:_STEM].rstrip("s") for word in words if word not in _SAY_NOTHING)

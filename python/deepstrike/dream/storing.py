@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from deepstrike.dream.marks import is_dreamed
 from deepstrike.errors import DeepStrikeError
 from deepstrike.host.steady import LOG_SECONDS, NoAnswer, see_through, told
-from deepstrike.memory.base import KeepsDreams, MemoryEntry, SessionData
+from deepstrike.memory.base import KeepsDreams
+from deepstrike.memory.checks import is_entry, wrong_in
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from deepstrike.memory.base import Dreamed, DreamStore
+    from deepstrike.memory.base import Dreamed, DreamStore, MemoryEntry, SessionData
 
 T = TypeVar("T")
 
@@ -21,16 +21,18 @@ T = TypeVar("T")
 async def undreamed(store: DreamStore, agent_id: str) -> list[SessionData]:
     """The sessions of the agent that were not dreamed of as they stand, in the order of the store; None is none."""
     loaded = await _asked("load_sessions", store.load_sessions(agent_id)) or []
-    if not isinstance(loaded, list | tuple) or not all(map(_is_session, loaded)):
-        raise _wrong("load_sessions", "a list of SessionData, each message a mapping")
+    if not isinstance(loaded, list | tuple):
+        raise _wrong("load_sessions", "a list of SessionData")
+    if (wrong := next(filter(None, map(wrong_in, loaded)), None)) is not None:
+        raise _wrong("load_sessions", f"a list of SessionData; {wrong}")
     return [session for session in loaded if not is_dreamed(session)]
 
 
 async def memories(store: DreamStore, agent_id: str) -> list[MemoryEntry]:
     """All memories of the agent; None is none."""
     loaded = await _asked("load_memories", store.load_memories(agent_id)) or []
-    if not isinstance(loaded, list | tuple) or not all(isinstance(entry, MemoryEntry) for entry in loaded):
-        raise _wrong("load_memories", "a list of MemoryEntry")
+    if not isinstance(loaded, list | tuple) or not all(map(is_entry, loaded)):
+        raise _wrong("load_memories", "a list of MemoryEntry with a text and metadata each")
     return list(loaded)
 
 
@@ -82,10 +84,6 @@ async def _told(method: str, work: Coroutine[object, object, T]) -> T:
             "store is mended",
             code="dream_store",
         ) from error
-
-
-def _is_session(data: object) -> bool:
-    return isinstance(data, SessionData) and all(isinstance(message, Mapping) for message in data.messages)
 
 
 def _wrong(method: str, wanted: str) -> DeepStrikeError:

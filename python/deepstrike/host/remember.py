@@ -11,8 +11,12 @@ import msgspec
 from deepstrike.host.steady import NoAnswer, apart, see_through, told
 from deepstrike.host.transcript import content
 from deepstrike.kernel import META_TOOLS
+from deepstrike.memory.messages import OUTSIDE
+from deepstrike.memory.shown import not_the_users
 from deepstrike.records import decode_record
-from deepstrike.wire.event import Replied, Settled, Started
+from deepstrike.search.words import pieces
+from deepstrike.signals.signal import from_wire
+from deepstrike.wire.event import Replied, Settled, SignalledEvent, Started
 from deepstrike.wire.message import RecordedCall, Text
 
 if TYPE_CHECKING:
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from deepstrike.host.session import Session
     from deepstrike.memory.base import SessionData
     from deepstrike.wire.record import Record
+    from deepstrike.wire.signal import Signal
 
     Message = dict[str, object]
 
@@ -32,6 +37,9 @@ SAVE_SECONDS = 10.0
 
 # Characters of a tool's result that are remembered: what matters of it is in what the agent said.
 _RESULT: Final = 2_000
+
+# What these give is the developer's, or nothing.
+_OF_NOBODY_ELSE: Final = ("skill", "update_plan")
 
 
 async def remember(session: Session, library: Library, status: str) -> None:
@@ -63,8 +71,10 @@ async def _save(session: Session, library: Library, status: str) -> None:
 def session_data(session_id: str, agent_id: str, records: Sequence[bytes], status: str) -> SessionData:
     """A session as a dream store keeps it: what the user said, what the agent said, what its tools found.
 
-    A message has `role` (user, assistant, tool), `content`, `at_ms`, and a tool's also `name`. What the meta-tools gave
-    is left out: it stands somewhere else already. `metadata["status"]` is how the newest goal ended.
+    A message has `role` (user, assistant, tool), `content`, `at_ms`, and a tool's also `name`. What signals and the
+    meta-tools said and what of a tool's result is cut off is no message; but its words are the `outside` of the message
+    that comes next (of the cut one itself), so that what the agent repeats of them is not taken for the user's.
+    `metadata["status"]` is how the newest goal ended.
     """
     from deepstrike.memory.base import SessionData
 
@@ -84,6 +94,7 @@ class _Heard:
         self.first_at = 0
         self.last_at = 0
         self._names: dict[tuple[int, int], str] = {}
+        self._outside: dict[str, None] = {}
 
     def hear(self, record: Record) -> None:
         self.first_at = self.first_at or record.at
@@ -96,10 +107,32 @@ class _Heard:
         elif isinstance(event, Started):
             self._add("user", "\n".join((content(event.goal), *event.criteria)))
         elif isinstance(event, Settled) and not event.result.error_kind:
-            name = self._names.get((event.call.reply, event.call.index), "")
-            if name not in META_TOOLS:
-                self._add("tool", content(event.result.parts)[:_RESULT], name=name)
+            self._settled(self._names.get((event.call.reply, event.call.index), ""), content(event.result.parts))
+        elif isinstance(event, SignalledEvent):
+            self._signalled(event.signal)
+
+    def _settled(self, name: str, found: str) -> None:
+        if name not in META_TOOLS:
+            self._note(found[_RESULT:])
+            self._add("tool", found[:_RESULT], name=name)
+        elif name not in _OF_NOBODY_ELSE:
+            self._note(not_the_users(found) if name == "memory" else found)
+
+    def _signalled(self, signal: Signal) -> None:
+        if signal.from_user:
+            self._add("user", str(from_wire(signal).payload.get("text", "")))
+        else:
+            self._note(signal.payload)
+
+    def _note(self, text: str) -> None:
+        """The agent has read this, and nobody remembers it as said."""
+        self._outside.update(dict.fromkeys(pieces(text)))
 
     def _add(self, role: str, said: str, **more: str) -> None:
-        if said.strip():
-            self.messages.append({"role": role, "content": said, "at_ms": self.last_at, **more})
+        if not said.strip():
+            return
+        message: Message = {"role": role, "content": said, "at_ms": self.last_at, **more}
+        if self._outside:
+            message[OUTSIDE] = list(self._outside)
+            self._outside.clear()
+        self.messages.append(message)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from html.parser import HTMLParser
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Protocol
@@ -17,16 +16,14 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 """Larger files are left out."""
 _SNIFFED: Final = 8192
 _HTML: Final = (".html", ".htm", ".xhtml")
-_HIDDEN: Final = ("script", "style", "template", "noscript", "svg")
-_BLOCKS: Final = """
-address article aside blockquote br dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr
-li main nav ol p pre section table td th tr ul
-"""
-_BREAKS: Final = frozenset(_BLOCKS.split())
 
 
 class Unreadable(Exception):
-    """The file has no text that can be read; the message is the reason."""
+    """The file has no text that can be read; the message is the reason. `may_pass`: the same file may have it later."""
+
+    def __init__(self, message: str, *, may_pass: bool = False) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
 
 
 def text_of(path: str, data: bytes) -> str:
@@ -70,7 +67,7 @@ class _Reader(Protocol):
 
 def _pdf(data: bytes) -> str:
     if find_spec("pypdf") is None:
-        raise Unreadable("is a PDF, which is read only if pypdf is installed: pip install pypdf")
+        raise Unreadable("is a PDF, which is read only if pypdf is installed: pip install pypdf", may_pass=True)
     try:
         reader: _Reader = import_module("pypdf").PdfReader(io.BytesIO(data))
         pages = [page.extract_text() for page in reader.pages]
@@ -80,41 +77,7 @@ def _pdf(data: bytes) -> str:
 
 
 def _html(text: str) -> str:
-    parser = _Words()
-    parser.feed(text)
-    parser.close()
-    lines = (re.sub(r"[ \t\n\f\xa0]+", " ", line).strip() for line in "".join(parser.pieces).split("\0"))
+    from deepstrike.knowledge.html import words
+
+    lines = (re.sub(r"[ \t\n\f\xa0]+", " ", line).strip() for line in words(text).split("\0"))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-
-
-class _Words(HTMLParser):
-    """Collects what a reader sees; a break is a NUL, which no text here has."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.pieces: list[str] = []
-        self._hidden = ""
-        self._depth = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self._hidden:
-            self._depth += tag == self._hidden
-        elif tag == "title":
-            self.pieces.append("\0# ")
-        elif tag in _HIDDEN:
-            self._hidden, self._depth = tag, 1
-        elif tag in _BREAKS:
-            heading = "#" * int(tag[1]) + " " if len(tag) == 2 and tag[0] == "h" and tag[1].isdigit() else ""
-            self.pieces.append(f"\0\0{heading}")
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._hidden:
-            self._depth -= tag == self._hidden
-            if self._depth == 0:
-                self._hidden = ""
-        elif tag in _BREAKS or tag == "title":
-            self.pieces.append("\0\0")
-
-    def handle_data(self, data: str) -> None:
-        if not self._hidden:
-            self.pieces.append(data.replace("\0", " "))

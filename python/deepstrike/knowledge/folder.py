@@ -21,6 +21,7 @@ from deepstrike.search import index as text_index
 from deepstrike.search.database import Database
 from deepstrike.search.ranks import fused
 from deepstrike.search.vectors import nearest, packed, signs, unpacked
+from deepstrike.text import path_text, printable
 from deepstrike.tools.rooted import Refused, open_below
 from deepstrike.tools.threads import run_in_thread
 from deepstrike.write_ahead import transaction
@@ -55,9 +56,10 @@ class FolderKnowledge(KnowledgeSource):
     and may be deleted. `init` makes it and every `retrieve` brings it up to date: files are compared by time and size,
     only those that changed are read, and one that was moved is not indexed again. Several processes may use one index,
     and several folders too. Hidden files, links, files above 16 MiB and files without text are left out, the latter two
-    with a warning in the log `deepstrike`.
+    with a warning in the log `deepstrike`. One that could not be opened, or that a library is missing for, is tried
+    again with every question and warned of once.
 
-    Raises `ConfigError` where `path` is no folder, or `index` one, or a SQLite file of another program;
+    Raises `ConfigError` where `path` is no path or no folder, or `index` one, or a SQLite file of another program;
     `DeepStrikeError` with code `store_busy` or `store_io` where the index cannot be used or the folder not be read.
     """
 
@@ -68,12 +70,13 @@ class FolderKnowledge(KnowledgeSource):
         index: str | os.PathLike[str] | None = None,
         embeddings: Embeddings | None = None,
     ) -> None:
-        self._root = Path(path).expanduser().absolute()
+        self._root = Path(path_text("path", path)).absolute()
         if not self._root.is_dir():
             raise ConfigError(f"FolderKnowledge({os.fspath(path)!r}): there is no such folder")
         self._database = Database(index if index is not None else default_index(self._root), rows.LAYOUT)
         self._embeddings = embeddings
         self._refreshing = Lock()
+        self._told: set[tuple[str, str]] = set()
 
     async def init(self) -> None:
         """Make the index, or bring it up to date. Cancelling returns at once; what was indexed so far is kept."""
@@ -108,9 +111,13 @@ class FolderKnowledge(KnowledgeSource):
                 folder = rows.folder_number(connection, str(self._root))
                 known = rows.known_files(connection, folder)
             changed = [found for found in there if not _is_known(found, known.get(found.path))]
-            for at in range(0, len(changed), _BATCH):
-                self._store(folder, [read for each in changed[at : at + _BATCH] if (read := self._read(each))])
             paths = {found.path for found in there}
+            self._told = {(path, reason) for path, reason in self._told if path in paths}
+            for at in range(0, len(changed), _BATCH):
+                part = changed[at : at + _BATCH]
+                batch = [read for each in part if (read := self._read(each)) is not None]
+                self._store(folder, batch)
+                paths -= {each.path for each in part} - {read.found.path for read in batch}
             if gone := [path for path in known if path not in paths]:
                 with self._database.work() as connection, transaction(connection):
                     rows.remove_files(connection, folder, gone)
@@ -140,7 +147,7 @@ class FolderKnowledge(KnowledgeSource):
                     rows.put_file(connection, folder, read.found, read.digest, read.pieces)
 
     def _read(self, found: Found) -> _Read | None:
-        """None for a file that has just gone."""
+        """None for a file that has just gone, or may be read the next time."""
         try:
             if found.size > MAX_BYTES:
                 raise Unreadable(f"has more than {MAX_BYTES} bytes")
@@ -149,9 +156,17 @@ class FolderKnowledge(KnowledgeSource):
             return _Read(found, sha256(data).hexdigest(), passages(text_of(found.path, data)))
         except FileNotFoundError:
             return None
-        except (Unreadable, Refused, OSError) as error:
-            _logger.warning("%s is left out of the index: it %s", self._root / found.path, error)
-            return _Read(found, f"unreadable {found.path}", ())
+        except Unreadable as error:
+            self._warn(found, str(error))
+            return None if error.may_pass else _Read(found, f"unreadable {found.path}", ())
+        except (Refused, OSError) as error:
+            self._warn(found, f"cannot be opened: {getattr(error, 'strerror', None) or error}")
+            return None
+
+    def _warn(self, found: Found, reason: str) -> None:
+        if (found.path, reason) not in self._told:
+            self._told.add((found.path, reason))
+            _logger.warning("%s is left out of the index: it %s", printable(str(self._root / found.path)), reason)
 
     def _learn(self, embeddings: Embeddings, folder: int) -> None:
         """Make the vectors that are missing. The model is asked while nobody waits for the file."""

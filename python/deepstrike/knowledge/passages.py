@@ -13,7 +13,7 @@ SIZE: Final = 1200
 """About how many characters a passage has."""
 OVERLAP: Final = 240
 """Up to so many characters of whole paragraphs stand at the end of one passage and at the beginning of the next."""
-_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t]*#*")
+_HEADING = re.compile(r"#{1,6}[ \t]+(?=\S)")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 
@@ -83,20 +83,29 @@ def _blocks(text: str) -> Iterator[_Block]:
     first = 1
     for number, line in enumerate(text.split("\n"), 1):
         fenced ^= _FENCE.match(line) is not None
-        found = None if fenced else _HEADING.fullmatch(line)
-        if found is not None:
+        found = "" if fenced else _heading(line)
+        if found:
             yield from _cut(heading, first, lines)
-            heading, lines = found[2], []
+            heading, lines = found, []
         if not lines:
             first = number
         if line.strip() or fenced:
             lines.append(line)
-        elif lines and not (len(lines) == 1 and _HEADING.fullmatch(lines[0])):
+        elif lines and not (len(lines) == 1 and _heading(lines[0])):
             yield from _cut(heading, first, lines)
             lines = []
         elif lines:
             lines.append(line)
     yield from _cut(heading, first, lines)
+
+
+def _heading(line: str) -> str:
+    """The words of a heading, without the marks that may close it; empty where the line is none."""
+    found = _HEADING.match(line)
+    if found is None:
+        return ""
+    words = line[found.end() :]
+    return words.rstrip("#").rstrip(" \t") or words[0]
 
 
 def _cut(heading: str, first: int, lines: Sequence[str]) -> Iterator[_Block]:

@@ -9,6 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from deepstrike.text import well_formed
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,24 +27,29 @@ class Found:
 
 
 def files_below(root: Path) -> Iterator[Found]:
-    """The regular files in a folder and those in it, by path; no hidden ones, and no links. Raises `OSError`."""
+    """The regular files in a folder and those in it, by path; no hidden ones, no links, and none
+    whose names are no text. Raises `OSError`."""
     os.scandir(root).close()  # `walk` would pass over a root that cannot be read
     count = 0
     for place, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
+        folders[:] = sorted(filter(_is_shown, folders))
+        for name in sorted(filter(_is_shown, names)):
             path = Path(place, name)
-            if name.startswith(".") or path.is_symlink() or not path.is_file():
+            if path.is_symlink() or not path.is_file():
                 continue
             try:
                 state = path.stat()
-                path.name.encode()
-            except (OSError, UnicodeEncodeError):
+            except OSError:
                 continue
             yield Found(path.relative_to(root).as_posix(), state.st_mtime_ns, state.st_size)
             count += 1
             if count >= MAX_FILES:
                 return
+
+
+def _is_shown(name: str) -> bool:
+    """Not hidden, and a name that can be written as text."""
+    return not name.startswith(".") and well_formed(name) == name
 
 
 def default_index(root: Path) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from deepstrike.knowledge.extract import has_lines
 from deepstrike.search import index
 from deepstrike.search.database import Layout
+from deepstrike.text import printable
 
 if TYPE_CHECKING:
     import sqlite3
@@ -118,6 +119,7 @@ def sourced(connection: sqlite3.Connection, numbers: Iterable[int], limit: int) 
 
 
 def _source(path: str, heading: str, first: int, last: int) -> str:
+    path = printable(path)
     section = f"{path}#{heading}" if heading else path
     return f"{section}, lines {first}-{last}:" if has_lines(path) else f"{section}:"
 

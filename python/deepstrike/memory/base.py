@@ -35,7 +35,8 @@ class SessionData:
     """A finished conversation.
 
     A message is a mapping with `role` and `content` (a text, or parts with `text`), and `name` and `at_ms`, when it was
-    said, if you like; it holds JSON values only. Times are milliseconds since 1970.
+    said, if you like; it holds JSON values only. A run's messages may have `outside`: a list of words that the agent
+    had read before them and that are no turn. Times are milliseconds since 1970.
     """
 
     session_id: str

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from deepstrike.memory.base import DreamStore, MemoryEntry, SessionData
+from deepstrike.memory.checks import require_session
 from deepstrike.memory.curation import committed, is_current, resolved
 from deepstrike.memory.messages import speaker_of, turn_entry, words_of
 from deepstrike.memory.neighbours import CANDIDATES, MEMORY_WEIGHT, around, asks, with_neighbours
@@ -57,7 +58,8 @@ class InMemoryDreamStore(DreamStore):
         return _found(sessions, memories, query)[: max(top_k, 0)]
 
     async def save_session(self, data: SessionData) -> None:
-        """Keep a session in place of the agent's with the same id."""
+        """Keep a session in place of the agent's with the same id. Raises `TypeError` for one of another form."""
+        require_session(data)
         with self._lock:
             self._sessions.setdefault(data.agent_id, {})[data.session_id] = data
 

@@ -13,6 +13,11 @@ from deepstrike.memory.curation import digest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+OUTSIDE: Final = "outside"
+"""The field of a message with the words that the agent had read before it: of signals, look-ups, cut ends of results.
+
+They are nobody's turn: neither found nor shown, but what is drawn from them is not taken for the user's.
+"""
 _OUTSIDE: Final = ("tool", "function")
 _ROLES: Final = ("user", "assistant", "system", "developer", *_OUTSIDE)
 
@@ -45,6 +50,12 @@ def role_of(message: Mapping[str, object]) -> str:
 def is_trusted(message: Mapping[str, object]) -> bool:
     """Whether the words are the user's or the agent's own: not those of a tool, and not marked as untrusted."""
     return role_of(message) not in _OUTSIDE and message.get("trust") != "untrusted"
+
+
+def outside_of(message: Mapping[str, object]) -> list[str]:
+    """The words in the message's `outside`, none where it has none."""
+    words = message.get(OUTSIDE)
+    return [word for word in words if isinstance(word, str)] if isinstance(words, list | tuple) else []
 
 
 def turn_entry(message: Mapping[str, object], session_id: str, place: int, updated: int, score: float) -> MemoryEntry:

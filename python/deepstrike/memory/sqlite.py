@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.memory import dream_rows, found_rows, memory_rows, rows, session_rows
 from deepstrike.memory.base import DreamStore
+from deepstrike.memory.checks import require_session
 from deepstrike.memory.curation import committed, resolved
 from deepstrike.memory.history import diffs
 from deepstrike.memory.meanings import Meanings
@@ -69,8 +70,9 @@ class SqliteDreamStore(DreamStore):
     async def save_session(self, data: SessionData) -> None:
         """Keep a session in place of the agent's with the same id. Of one that only grew, only what is new is written.
 
-        Raises `TypeError` where a message or `metadata` holds what JSON does not.
+        Raises `TypeError` for one of another form, also where a message or `metadata` holds what JSON does not.
         """
+        require_session(data)
         await run_in_thread(partial(self._save_session, data))
 
     async def keep_dream(self, agent_id: str, dreamed: Dreamed) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakSet, finalize
 
 from deepstrike.errors import ConfigError, DeepStrikeError
+from deepstrike.text import path_text
 from deepstrike.write_ahead import settled_stamps, stamps, transaction, write_ahead
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ class Database:
     __slots__ = ("__weakref__", "_closing", "_connection", "_layout", "_lock", "path")
 
     def __init__(self, path: str | os.PathLike[str], layout: Layout) -> None:
-        if os.fspath(path) in ("", ":memory:"):
-            raise ConfigError(f"{os.fspath(path)!r} names no file for {layout.what}: give the path of one")
-        self.path = Path(os.path.abspath(path))  # a later chdir must not move it
+        if path in ("", ":memory:"):
+            raise ConfigError(f"{path!r} names no file for {layout.what}: give the path of one")
+        self.path = Path(os.path.abspath(path_text("path", path)))  # a later chdir must not move it
         if self.path.is_dir():
             raise ConfigError(f"{os.fspath(path)!r} is a folder: {layout.what} needs a file, name one in it")
         self._layout = layout

@@ -42,6 +42,7 @@ class _Plan:
     `steady` is when that is by a clock that nobody sets: a single time is not put off by setting the machine's back.
     """
 
+    id: str
     prompt: ScheduledPrompt
     passed: int
     next: int
@@ -58,23 +59,27 @@ class SignalGateway:
 
     `RuntimeOptions(signal_source=gateway)` makes runs hear it; `next_signal` is for whoever hears it by hand.
 
-    store: a file in which schedules and undelivered signals outlive the process (SQLite; one process at a time serves
-        it); None keeps them in memory.
+    store: a file in which schedules and undelivered signals outlive the process (SQLite); None keeps them in memory.
+        One gateway at a time serves it, until it is destroyed, collected, or its process has ended.
     capacity: how many low and normal signals wait at most, 1,000 or more; one more is refused with `QueueFull`. High
         and critical ones are never refused: above so many of each they wait on disk.
 
-    Raises `ConfigError`. Nothing here needs an event loop but `next_signal`.
+    Raises `ConfigError`, `DeepStrikeError` with code `store_busy` where another gateway serves the store, and with
+    `store_damaged`, `store_unusable` or `store_io` where it cannot be used. Nothing here needs an event loop but
+    `next_signal`.
     """
 
     def __init__(self, store: str | os.PathLike[str] | None = None, *, capacity: int = 10_000) -> None:
         if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1_000:
             raise ConfigError(f"capacity must be a whole number of at least 1000, not {capacity!r}")
         self._clock = current_clock()
-        self._store = None if store is None else SignalStore(store)
+        self._store = None if store is None else _served(store)
         self.queue = SignalQueue(capacity, self._store)
         self._lock = RLock()
         self._plans: dict[str, _Plan] = {}
         self._over: OrderedDict[str, None] = OrderedDict()
+        # From the id of a prompt as a store gave it back, without its secrets, to the one that it was kept under.
+        self._masked: dict[str, str] = {}
         self._listeners: list[Listener] = []
         self._alarm: Timer | None = None
         self._load()
@@ -89,12 +94,12 @@ class SignalGateway:
             raise ConfigError(f"schedule takes a ScheduledPrompt(…), not a {type(prompt).__name__}")
         with self._lock:
             self._require_open()
-            name = prompt.id
+            name = self._id(prompt)
             if name in self._plans or name in self._over:
                 return name
             if len(self._plans) >= MAX_SCHEDULES:
                 raise QueueFull(f"{MAX_SCHEDULES} prompts are scheduled already; cancel some")
-            kept = Kept(prompt, -1 if prompt.cron is None else self._clock.wall_ms())
+            kept = Kept(name, prompt, -1 if prompt.cron is None else self._clock.wall_ms())
             if self._plan(kept) and self._store is not None:
                 self._store.schedule(kept)
         self._ring()
@@ -102,8 +107,8 @@ class SignalGateway:
 
     def cancel(self, prompt: ScheduledPrompt | str) -> bool:
         """Forget a schedule, by itself or its id. False where there is none. What came of it already stays."""
-        name = prompt.id if isinstance(prompt, ScheduledPrompt) else prompt
         with self._lock:
+            name = self._id(prompt) if isinstance(prompt, ScheduledPrompt) else prompt
             if self._plans.pop(name, None) is None:
                 return False
             if self._store is not None:
@@ -182,12 +187,16 @@ class SignalGateway:
         if self.queue.closed:
             raise DeepStrikeError("the gateway was destroyed and takes nothing more", code="gateway_destroyed")
 
+    def _id(self, prompt: ScheduledPrompt) -> str:
+        return self._masked.get(prompt.id, prompt.id)
+
     def _load(self) -> None:
         if self._store is None:
             return
         for name in self._store.over():
             self._over[name] = None
         for kept in self._store.schedules():
+            self._masked[kept.prompt.id] = kept.id
             self._plan(kept)
         self._ring()
 
@@ -197,7 +206,7 @@ class SignalGateway:
         if coming is None:
             return False
         steady = self._clock.now_ms() + max(0, coming - self._clock.wall_ms())
-        self._plans[kept.prompt.id] = _Plan(kept.prompt, kept.passed, coming, steady)
+        self._plans[kept.id] = _Plan(kept.id, kept.prompt, kept.passed, coming, steady)
         return True
 
     def _ring(self) -> None:
@@ -227,11 +236,11 @@ class SignalGateway:
         prompt = plan.prompt
         due = due_times(prompt, plan.passed, now)
         signals = [prompt.signal()] * fired(prompt.missed, due, now)
-        kept = Kept(prompt, due[-1])
+        kept = Kept(plan.id, prompt, due[-1])
         self.queue.put_due(signals, kept)
-        del self._plans[prompt.id]
+        del self._plans[plan.id]
         if prompt.cron is None:
-            self._over[prompt.id] = None
+            self._over[plan.id] = None
             if len(self._over) > KEYS:
                 self._over.popitem(last=False)
         else:
@@ -254,6 +263,12 @@ class SignalGateway:
             listeners = list(self._listeners)
         for listener in listeners:
             _call(listener, signal)
+
+
+def _served(path: str | os.PathLike[str]) -> SignalStore:
+    store = SignalStore(path)
+    store.serve()
+    return store
 
 
 def _call(listener: Listener, signal: RuntimeSignal) -> None:

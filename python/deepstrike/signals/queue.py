@@ -5,10 +5,13 @@ from __future__ import annotations
 import secrets
 from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from threading import RLock
 from typing import TYPE_CHECKING, Final, NamedTuple
+from unicodedata import normalize
 
 from deepstrike.errors import ConfigError, DeepStrikeError, QueueFull
+from deepstrike.secrets import bound
 from deepstrike.signals.signal import URGENCIES, USER, RuntimeSignal, is_scheduled, payload_text
 
 if TYPE_CHECKING:
@@ -308,12 +311,15 @@ def _address(entry: Entry) -> Address:
 
 
 def _key(signal: RuntimeSignal) -> str | None:
-    """Keys count for each session by itself."""
-    return None if signal.dedupe_key is None else f"{signal.session_id or ''}\0{signal.dedupe_key}"
+    """Keys count for each session by itself. Of one with a secret in it only the digest is kept."""
+    if signal.dedupe_key is None:
+        return None
+    key = f"{signal.session_id or ''}\0{signal.dedupe_key}"
+    return key if bound().hidden(key) == key else f"sha256 {sha256(key.encode()).hexdigest()}"
 
 
 def _require_signal(signal: object) -> None:
     if not isinstance(signal, RuntimeSignal):
         raise ConfigError(f"a signal is a RuntimeSignal(…), not a {type(signal).__name__}")
-    if signal.source.strip().casefold() == USER:
+    if normalize("NFKC", signal.source).strip().casefold() == USER:
         raise ConfigError("a signal's source cannot be 'user': what the user says goes through runner.send(…)")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from deepstrike.errors import ConfigError
-from deepstrike.text import well_formed_json
+from deepstrike.text import well_formed, well_formed_json
 from deepstrike.wire.signal import Signal
 
 Urgency = Literal["low", "normal", "high", "critical"]
@@ -57,6 +57,11 @@ class RuntimeSignal:
             raise ConfigError(f"urgency must be one of {', '.join(map(repr, URGENCIES))}, not {self.urgency!r}")
         _require_name("dedupe_key", self.dedupe_key)
         _require_name("session_id", self.session_id)
+        if self.session_id is not None and well_formed(self.session_id) != self.session_id:
+            raise ConfigError("a signal's session_id must be text that UTF-8 can write: it has a lone surrogate")
+        if self.dedupe_key is not None:
+            # Nothing that is kept takes a lone surrogate; as an escape two keys that differ go on to differ.
+            object.__setattr__(self, "dedupe_key", self.dedupe_key.encode("utf-8", "backslashreplace").decode())
         # A copy: what the caller does to its own dict later must not change what is under way.
         object.__setattr__(self, "payload", json.loads(_payload_text(self.payload)))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import finalize
 
+from deepstrike.errors import DeepStrikeError
 from deepstrike.search.database import Database, Layout
 from deepstrike.secrets import bound
 from deepstrike.signals.queue import KEYS
@@ -19,7 +21,6 @@ from deepstrike.write_ahead import transaction
 
 if TYPE_CHECKING:
     import os
-    import sqlite3
     from collections.abc import Iterable, Sequence
 
     from deepstrike.signals.queue import Address
@@ -53,17 +54,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A schedule as it is kept; its times up to `passed` are dealt with."""
+    """A schedule as it is kept, under the id that the prompt was given; its times up to `passed` are dealt with."""
 
+    id: str
     prompt: ScheduledPrompt
     passed: int
 
 
 class SignalStore:
-    """One file. Safe to use from any thread; one process at a time may serve it."""
+    """One file. Safe to use from any thread; one process at a time serves it, see `serve`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._database = Database(path, _LAYOUT)
+        self._served: list[sqlite3.Connection] = []
 
     @classmethod
     def temporary(cls) -> SignalStore:
@@ -73,9 +76,34 @@ class SignalStore:
         finalize(store, shutil.rmtree, folder, ignore_errors=True)
         return store
 
+    def serve(self) -> None:
+        """Keep others from serving the file, until `close` or the end of the process.
+
+        Raises `DeepStrikeError` with code `store_busy` where one does already, here or elsewhere.
+        """
+        path = self._database.path
+        with self._database.work():
+            # A lock of the system's, which SQLite has for every system; beside the file, which stays open to readers.
+            held = sqlite3.connect(f"{path}-serving", timeout=0, isolation_level=None, check_same_thread=False)
+            try:
+                held.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                held.close()
+                if "locked" not in str(error):
+                    raise
+                raise DeepStrikeError(
+                    f"{path} is served by another SignalGateway, in this process or another: share that one, destroy "
+                    "it first, or name another file",
+                    code="store_busy",
+                    retryable=True,
+                ) from error
+        self._served.append(held)
+
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and let others serve it."""
         self._database.close()
+        while self._served:
+            self._served.pop().close()
 
     # ---- signals
 
@@ -158,16 +186,17 @@ class SignalStore:
     def schedules(self) -> list[Kept]:
         """All schedules that have times to come."""
         with self._database.work() as connection:
-            found = connection.execute("SELECT body, passed FROM schedules ORDER BY id").fetchall()
-        return [Kept(ScheduledPrompt(**json.loads(body)), passed) for body, passed in found]
+            found = connection.execute("SELECT id, body, passed FROM schedules ORDER BY id").fetchall()
+        return [Kept(name, ScheduledPrompt(**json.loads(body)), passed) for name, body, passed in found]
 
     def schedule(self, kept: Kept) -> None:
-        """Keep a schedule."""
-        body = json.dumps(fields_of(kept.prompt))
+        """Keep a schedule, without what is secret in its goal."""
+        told = fields_of(kept.prompt)
+        body = json.dumps({**told, "goal": bound().hidden(kept.prompt.goal)})
         with self._database.work() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO schedules (id, body, passed) VALUES (?, ?, ?)",
-                (kept.prompt.id, body, kept.passed),
+                (kept.id, body, kept.passed),
             )
 
     def cancel(self, name: str) -> None:
@@ -188,10 +217,10 @@ def fields_of(prompt: ScheduledPrompt) -> dict[str, object]:
 
 def _pass(connection: sqlite3.Connection, kept: Kept) -> None:
     if kept.prompt.cron is not None:
-        connection.execute("UPDATE schedules SET passed = ? WHERE id = ?", (kept.passed, kept.prompt.id))
+        connection.execute("UPDATE schedules SET passed = ? WHERE id = ?", (kept.passed, kept.id))
         return
-    connection.execute("DELETE FROM schedules WHERE id = ?", (kept.prompt.id,))
-    connection.execute("INSERT OR IGNORE INTO over (id) VALUES (?)", (kept.prompt.id,))
+    connection.execute("DELETE FROM schedules WHERE id = ?", (kept.id,))
+    connection.execute("INSERT OR IGNORE INTO over (id) VALUES (?)", (kept.id,))
     connection.execute("DELETE FROM over WHERE number <= (SELECT max(number) FROM over) - ?", (KEYS,))
 
 

@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 
 MAX_NAME: Final = 64
 _SPACE = re.compile(r"\s+")
-_TOOL = re.compile(r"[^\s,(]+(?:\([^)]*\))?")
+# What opens a bracket that is never closed goes to the end, so nothing is looked at twice.
+_TOOL = re.compile(r"[^\s,(]+(?:\([^)]*\)?)?")
 
 
 @dataclass(frozen=True, slots=True)
 class SkillMetadata:
     """A skill as the catalogue offers it.
 
-    `allowed_tools` are tool names or globs as they are written (`Bash(git:*)` too); None where the skill does not say,
-    an empty tuple where it allows none. `effort` is the author's word or number for how much work it is.
-    `estimated_tokens` is what reading its body costs: a token for four ASCII characters, one for each other character.
+    `allowed_tools` are tool names or globs as they are written (`Bash(git:*)` too); None where the skill does not say.
+    An empty tuple narrows nothing either: a skill cannot take all tools away. `effort` is the author's word or number
+    for how much work it is. `estimated_tokens` is what reading its body costs: a token for four ASCII characters, one
+    for each other character.
     """
 
     name: str

@@ -62,17 +62,30 @@ def read_below(root: Path, path: str, limit: int = MAX_FILE) -> bytes:
 def files_in(root: Path, folder: str) -> list[str]:
     """The files of a skill beside its own, as paths below its folder with `/`, by name, at most `MAX_FILES`.
 
-    Links are not followed, and hidden files not listed.
+    Only those that can be opened by these paths: nothing hidden, no pipe, no link that leads out, and no name that is
+    refused or would not stay on its line. Folders behind links are not looked into.
     """
     found: list[str] = []
     base = root / folder
     for place, folders, files in os.walk(base):
         inside = Path(place).relative_to(base)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and len(inside.parts) < _DEPTH)
-        found += [(inside / name).as_posix() for name in sorted(files) if not name.startswith(".")]
+        paths = ((inside / name).as_posix() for name in sorted(files))
+        found += [path for path in paths if _can_be_read(root, folder, path)]
         if len(found) > MAX_FILES:
             break
     return sorted(name for name in found if name not in _SKILL_FILES)[:MAX_FILES]
+
+
+def _can_be_read(root: Path, folder: str, path: str) -> bool:
+    if path.rpartition("/")[2].startswith(".") or not path.isprintable():
+        return False
+    try:
+        check_path(path)
+        os.close(open_below(root, f"{folder}/{path}"))
+    except (Refused, OSError):
+        return False
+    return True
 
 
 def check_path(path: str) -> None:

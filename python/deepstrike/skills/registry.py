@@ -13,6 +13,7 @@ from deepstrike.skills.catalogue import catalogue
 from deepstrike.skills.front_matter import Broken, read
 from deepstrike.skills.metadata import SkillMetadata, metadata_of, same_name
 from deepstrike.skills.places import Place, check_path, files_in, places, read_below
+from deepstrike.text import path_text, printable
 from deepstrike.tools.rooted import Refused
 
 if TYPE_CHECKING:
@@ -43,14 +44,14 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class SkillProblem:
-    """Why a file is no skill: its path below the folder, a line from 1 on, the reason."""
+    """Why a file is no skill: its path below the folder, a line from 1 on, the reason. As text, one printable line."""
 
     path: str
     line: int
     message: str
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.message}"
+        return printable(f"{self.path}:{self.line}: {self.message}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,12 @@ class SkillRegistry:
     They go by the name in their front matter. Nothing is read before it is asked for, and nothing outside the folder
     ever: no name or path leads out of it, and no link is followed out of it. A folder that is not there has no skills.
     Safe to use from several threads. All methods read files, so call them in a thread where a loop must not wait.
+
+    Raises `ConfigError` for what is no path.
     """
 
     def __init__(self, skill_dir: str | os.PathLike[str]) -> None:
-        self._root = Path(skill_dir).expanduser().absolute()
+        self._root = Path(path_text("skill_dir", skill_dir)).absolute()
         self._lock = Lock()
         self._entries: dict[str, _Entry] = {}
         self._told: set[tuple[Place, str]] = set()
@@ -170,7 +173,7 @@ class SkillRegistry:
         for entry, problem in (*broken, *doubles):
             told.add((entry.place, problem.message))
             if (entry.place, problem.message) not in self._told:
-                _logger.warning("skill left out: %s", self._root / str(problem))
+                _logger.warning("skill left out: %s/%s", printable(str(self._root)), problem)
         self._told = told
         self._problems = tuple(problem for _, problem in (*broken, *doubles))
 
