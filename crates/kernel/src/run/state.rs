@@ -164,7 +164,7 @@ pub(crate) enum Heed {
     Plain,
     /// Before anything else is begun.
     Urgent,
-    /// As that, and always in full: the user says it.
+    /// As that, and in more room than others: the user says it.
     User,
 }
 

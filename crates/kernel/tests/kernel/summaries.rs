@@ -4,7 +4,8 @@ use deepstrike_kernel::wire::effect::{Effect, Summarize};
 use deepstrike_kernel::wire::event::{Compressed, Event, Status};
 use deepstrike_kernel::wire::input::{Fault, Input, Reply, Summary};
 use deepstrike_kernel::wire::message::Usage;
-use deepstrike_kernel::wire::policy::Config;
+use deepstrike_kernel::wire::policy::{Config, Placement};
+use deepstrike_kernel::wire::signal::Urgency;
 
 use crate::say::*;
 use crate::world::World;
@@ -166,6 +167,25 @@ fn an_interrupted_summary_is_owed_again_after_a_resume() {
     let owed = owed(&world).unwrap();
     world.take(summary(owed.id, "Seen."));
     assert!(opening(&world).contains("Seen.") && world.call_model().is_some());
+}
+
+#[test]
+fn what_comes_while_a_summary_is_written_is_read_by_the_call_behind_it() {
+    for live in [false, true] {
+        let placement = if live { Placement::Live } else { Placement::Frozen };
+        let mut world = begun(Config { placement, ..summed(20_000) });
+        let first = until_owed(&mut world);
+        world.take(user_says("Mind the gap."));
+        world.take(signal("storm", Urgency::Critical, None));
+        world.take(together(&["news", "mail"], true));
+        assert_eq!(owed(&world).map(|owed| owed.id), Some(first.id));
+        world.take(summary(first.id, if live { "" } else { "Seen." }));
+        let blocks = world.blocks();
+        let reads = if live { &blocks[1] } else { blocks.last().unwrap() };
+        let reads = serde_json::to_string(reads).unwrap();
+        assert!(world.call_model().is_some());
+        assert!(["Mind the gap.", "storm", "news", "mail"].iter().all(|word| reads.contains(word)), "{reads}");
+    }
 }
 
 #[test]

@@ -46,7 +46,10 @@ pub struct World {
     steps: usize,
     stages: &'static [Stage],
     sent: (u64, Vec<String>),
+    /// Calls that were allowed, and that were refused, in the first so many records.
+    allowed: BTreeSet<u64>,
     refused: BTreeSet<u64>,
+    seen: usize,
 }
 
 impl World {
@@ -64,7 +67,9 @@ impl World {
             steps: 0,
             stages,
             sent: (0, vec![]),
+            allowed: BTreeSet::new(),
             refused: BTreeSet::new(),
+            seen: 0,
         }
     }
 
@@ -120,17 +125,22 @@ impl World {
 
     /// The process ends; another one folds the log.
     pub fn crash(&mut self) {
-        self.kernel = self.refold();
+        self.refold();
+        let fresh = Kernel::replay(Box::new(Quarters), self.log.iter().map(Vec::as_slice)).unwrap();
+        self.kernel = fresh.with_stages(self.stages);
     }
 
     /// The log's events from a record on.
     pub fn events(&self, from: usize) -> Vec<Event> {
-        let read = |line: &Vec<u8>| serde_json::from_slice::<Record>(line).unwrap().event;
-        self.log[from..].iter().map(read).collect()
+        self.records_from(from).map(|record| record.event).collect()
     }
 
     pub fn records(&self) -> Vec<Record> {
-        self.log.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
+        self.records_from(0).collect()
+    }
+
+    fn records_from(&self, from: usize) -> impl Iterator<Item = Record> {
+        self.log[from..].iter().map(|line| serde_json::from_slice(line).unwrap())
     }
 
     pub fn call_model(&self) -> Option<CallModel> {
@@ -172,8 +182,7 @@ impl World {
     fn refold(&self) -> Kernel {
         let replayed = Kernel::replay(Box::new(Never), self.log.iter().map(Vec::as_slice)).unwrap();
         assert_eq!(replayed.state(), self.kernel.state(), "the fold differs from the live state");
-        let fresh = Kernel::replay(Box::new(Quarters), self.log.iter().map(Vec::as_slice)).unwrap();
-        fresh.with_stages(self.stages)
+        replayed
     }
 
     fn check_now(&mut self) {
@@ -195,9 +204,8 @@ impl World {
         let epoch = self.kernel.epoch();
         assert_eq!(replayed.blocks(epoch, 0), self.kernel.blocks(epoch, 0));
         assert_eq!(replayed.pending(None), self.kernel.pending(None));
-        self.check_seqs();
         self.check_growth();
-        self.check_refusals();
+        self.check_new_records();
         self.check_pairs();
     }
 
@@ -226,15 +234,6 @@ impl World {
         assert_eq!(told, Told { goal: task.goal.clone(), plan: plan_text(&task.plan), signals: vec![] });
     }
 
-    fn check_seqs(&self) {
-        let records = self.records();
-        for (seq, record) in (0..).zip(&records) {
-            assert_eq!(record.seq, seq);
-        }
-        assert!(records.windows(2).all(|pair| pair[0].at <= pair[1].at));
-        assert_eq!(self.kernel.next_seq(), self.log.len() as u64);
-    }
-
     /// Within an epoch the prompt only grows, and a digest names what it says.
     fn check_growth(&mut self) {
         let epoch = self.kernel.epoch();
@@ -248,26 +247,27 @@ impl World {
         self.sent = (epoch, blocks);
     }
 
-    /// A call that was refused never becomes a RunTool.
-    fn check_refusals(&mut self) {
-        for record in self.records() {
+    /// Records follow one another. A call that was refused never becomes a RunTool, one that runs was allowed.
+    fn check_new_records(&mut self) {
+        // The one before them is read again, for its time.
+        let from = self.seen.saturating_sub(1);
+        let records: Vec<Record> = self.records_from(from).collect();
+        assert!(records.windows(2).all(|pair| pair[0].at <= pair[1].at));
+        for (seq, record) in (from as u64..).zip(records) {
+            assert_eq!(record.seq, seq);
             match record.event {
-                Event::Judged(judged) if !matches!(judged.verdict, Verdict::Allow(_)) => {
-                    self.refused.insert(record.seq);
+                Event::Judged(judged) if matches!(judged.verdict, Verdict::Allow(_)) => self.allowed.insert(seq),
+                Event::Judged(_) => self.refused.insert(seq),
+                Event::Begun(begun) => {
+                    assert!(!self.refused.contains(&begun.effect));
+                    continue;
                 }
-                Event::Begun(begun) => assert!(!self.refused.contains(&begun.effect)),
-                _ => {}
-            }
+                _ => continue,
+            };
         }
-        let allowed: BTreeSet<u64> = self
-            .records()
-            .iter()
-            .filter(
-                |record| matches!(&record.event, Event::Judged(judged) if matches!(judged.verdict, Verdict::Allow(_))),
-            )
-            .map(|record| record.seq)
-            .collect();
-        assert!(self.runs().iter().all(|run| allowed.contains(&run.id)));
+        self.seen = self.log.len();
+        assert_eq!(self.kernel.next_seq(), self.log.len() as u64);
+        assert!(self.runs().iter().all(|run| self.allowed.contains(&run.id)));
     }
 
     /// Every call has exactly one result, adjacent and in call order; only the last reply's calls may be open, and then

@@ -11,6 +11,7 @@ use crate::context::weigh::Scale;
 use crate::run::closing::Why;
 use crate::run::follow::Desk;
 use crate::run::state::State;
+use crate::run::summing::asked;
 use crate::signals::{self, Force};
 use crate::wire::event::{Event, PolicyChanged, Signalled};
 use crate::wire::input::{Notify, SetPolicy};
@@ -30,7 +31,8 @@ pub(super) fn notify(state: &State, input: Notify, desk: &Desk<'_>) -> Vec<Event
         }
     }
     let stops = heard.iter().any(|signal| signals::force(signal) == Force::Stop);
-    let renews = input.renews && run.owed.is_some();
+    // Where a summary is owed first, the call behind it reads them.
+    let renews = input.renews && asked(state, run).is_some();
     let mut left = heard.len();
     let mut events = Vec::with_capacity(left);
     for (seq, signal) in (state.next..).zip(heard) {

@@ -28,18 +28,19 @@ pub(super) fn pass_by(state: &mut State, event: &Event) {
     }
 }
 
-/// The summary stands in `turns[0]`, which nobody was asked with yet; the model call is owed again.
+/// The summary stands in `turns[0]`, which nobody was asked with yet; the model call is owed again, and reads what came
+/// while the summary was written.
 pub(super) fn summarized(state: &mut State, seq: u64, event: &Summarized) -> Result<(), Misfit> {
     let run = live(state)?;
     if run.owed != Some(event.effect) {
         return Err("this summary is not owed");
     }
     spend(&mut run.tally, &event.usage, event.cost);
-    run.owed = Some(seq);
     state.unsummed = None;
     if !event.text.is_empty() {
         reopen(state, event);
     }
+    notes::ask(state, seq);
     Ok(())
 }
 
