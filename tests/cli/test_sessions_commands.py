@@ -16,6 +16,7 @@ import pytest
 
 import deepstrike
 from deepstrike import (
+    InMemorySessionLog,
     LocalExecutionPlane,
     RunFailed,
     RuntimeOptions,
@@ -125,6 +126,36 @@ def command(home: Path, *arguments: str, stdin: str = "") -> subprocess.Complete
         encoding="utf-8",
         timeout=60,
     )
+
+
+async def test_given_a_session_with_an_empty_id_when_used_then_it_is_one_like_others(tmp_path: Path) -> None:
+    log = FileSessionLog(tmp_path / "logs")
+    options = RuntimeOptions(provider=ScriptedProvider(["Hello."]), session_log=log)
+    await RuntimeRunner(options).run("Hi.", session_id="")
+    listed = command(tmp_path, "sessions", "list", "--log", "logs", "--json")
+    assert [json.loads(line)["session"] for line in listed.stdout.splitlines()] == [""]
+    assert "completed" in command(tmp_path, "sessions", "list", "--log", "logs").stdout
+    for words in (("show",), ("verify",), ("export",), ("delete", "--yes")):
+        done = command(tmp_path, "sessions", *words, "--log", "logs", "")
+        assert (done.returncode, done.stderr) == (0, ""), words
+    assert await log.sessions() == []
+
+
+async def test_given_sessions_that_say_that_they_are_below_each_other_when_listed_then_each_is_there_once(
+    tmp_path: Path,
+) -> None:
+    log, kept = FileSessionLog(tmp_path / "logs"), InMemorySessionLog()
+    options = RuntimeOptions(provider=ScriptedProvider(["Hello."] * 2), session_log=kept)
+    for name, other in (("a", "b"), ("b", "a")):
+        await RuntimeRunner(options).run("Hi.", session_id=name)
+        records = await kept.read(name)
+        parent = b'"agents":{"parent":{"session":"%b","path":["x-1"]}},"tools"' % other.encode()
+        owner = await log.acquire(name)
+        await log.append(name, [records[0].replace(b'"tools"', parent, 1), *records[1:]], 0, owner=owner)
+        await log.release(name, owner)
+    listed = command(tmp_path, "sessions", "list", "--log", "logs", "--json")
+    rows = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert [(row["session"], row["parent"]) for row in rows] == [("a", "b"), ("b", "a")]
 
 
 def test_given_kept_sessions_when_listed_then_each_says_how_it_stands(home: Path) -> None:

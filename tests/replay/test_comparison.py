@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 
 import pytest
 from msgspec.structs import replace
 from samples import CONFIG, SESSIONS, TWO_CALLS, Hand, calls, recorded
 
-from deepstrike import InMemorySessionLog, LocalExecutionPlane, RuntimeOptions, RuntimeRunner, tool
-from deepstrike.providers.base import ToolCall
+from deepstrike import AgentRunSpec, InMemorySessionLog, LocalExecutionPlane, RuntimeOptions, RuntimeRunner, tool
+from deepstrike.providers.base import LLMProvider, ToolCall
 from deepstrike.providers.replayed import ReplayProvider
 from deepstrike.providers.scripted import Reply as Spoken
 from deepstrike.providers.scripted import ScriptedProvider
@@ -304,3 +305,68 @@ async def test_given_a_recording_with_blobs_when_it_is_replayed_under_another_id
     ]
     settled = [event for event in (json.loads(line)["event"] for line in again) if event["type"] == "settled"]
     assert ["error_kind" in event["result"] for event in settled] == [False, False]
+
+
+LEFT_OUT = re.compile(rb"\[result left out, (\d+) tokens")
+
+
+async def read_on(session: str, provider: LLMProvider) -> list[bytes]:
+    """A session whose first results were left out of the prompt, each of them kept in a blob."""
+    log = InMemorySessionLog()
+
+    @tool(effect="read")
+    async def book(number: int) -> str:
+        return f"{number}\n{BOOK}"
+
+    plane = LocalExecutionPlane().register(book)
+    options = RuntimeOptions(provider=provider, session_log=log, execution_plane=plane, max_tokens=8_000)
+    assert (await RuntimeRunner(options).run("Read.", session_id=session)).status == "completed"
+    return await log.read(session)
+
+
+def reader() -> ScriptedProvider:
+    asks: list[Spoken] = [calls(ToolCall(f"c{number}", "book", json.dumps({"number": number}))) for number in range(8)]
+    return ScriptedProvider([*asks, "It is read."])
+
+
+async def test_given_results_in_blobs_that_left_the_prompt_when_run_again_under_another_id_then_it_is_the_same() -> (
+    None
+):
+    left, right = await read_on("monday", reader()), await read_on("tuesday", reader())
+    weights = [LEFT_OUT.findall(b"".join(records)) for records in (left, right)]
+    assert weights[0] != weights[1] != []  # the name of a blob weighs otherwise in another session
+    assert compare(left, right).parting is None
+    provider = ReplayProvider(left)
+    assert compare(left, await read_on("tuesday", provider)).parting is None
+    assert provider.remaining == 0
+
+
+@tool(effect="read")
+async def look() -> str:
+    """Look."""
+    return "a whale"
+
+
+async def delegated(session: str, log: InMemorySessionLog) -> None:
+    plane = LocalExecutionPlane().register(look)
+    chief = ScriptedProvider(
+        [
+            calls(ToolCall("c1", "delegate", json.dumps({"task": "Look.", "role": "searcher"}))),
+            calls(ToolCall("c2", "look", "{}")),
+            "It is there.",
+            "Found.",
+        ]
+    )
+    spec = AgentRunSpec("searcher", description="finds things", tools=["look"])
+    options = RuntimeOptions(provider=chief, session_log=log, execution_plane=plane, sub_agents=[spec])
+    assert (await RuntimeRunner(options).run("What is there?", session_id=session)).text == "Found."
+
+
+async def test_given_sub_agents_of_two_sessions_when_compared_then_whose_they_are_is_no_difference() -> None:
+    log = InMemorySessionLog()
+    await delegated("monday", log)
+    await delegated("tuesday", log)
+    for of in ("", "/2"):
+        assert compare(await log.read(f"monday{of}"), await log.read(f"tuesday{of}")).parting is None
+    parting = parting_of(await log.read("monday"), await log.read("monday/2"))
+    assert "agents.parent" in parting.cause

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from stores import KINDS, SQLITE, Durable, Kind, write
+from stores import FULL, KINDS, SQLITE, Durable, Kind, seeded, write
 
 from deepstrike.errors import ConfigError, SessionError, UnknownSession
 from deepstrike.sessions.base import SessionLog
@@ -111,6 +111,29 @@ async def test_a_deleted_session_leaves_no_bytes(kind: Kind, tmp_path: Path) -> 
     left = {path.name for path in tmp_path.rglob("*") if path.is_file() and b"gone-" in path.read_bytes()}
     assert left == set()
     assert (len(await log.read("keep")), len(await log.read("other"))) == (40, 40)
+
+
+async def test_given_sessions_that_grow_in_turns_when_some_are_deleted_then_no_bytes_of_them_are_left(
+    kind: Kind, tmp_path: Path
+) -> None:
+    seed, dice = seeded()
+    left = []
+    for number in range(24 if FULL else 5):
+        place = tmp_path / f"store-{number}"
+        log = kind.at(place)()
+        names = [f"name-{name}" for name in range(6)]
+        for _ in range(dice.randrange(50, 200)):
+            name, size = dice.choice(names), dice.choice([20, 100, 300, 1500, 5000, 20000])
+            await write(log, name, [f"{name}. ".encode() * (size // 20) for _ in range(dice.choice([1, 1, 3]))])
+        there = await log.sessions()
+        kept = {name: await log.read(name) for name in there}
+        for name in dice.sample(there, 3):
+            await log.delete(name)
+            del kept[name]
+            files = [path for path in place.rglob("*") if path.is_file()]
+            left += [(number, path.name) for path in files if name.encode() in path.read_bytes()]
+        assert {name: await log.read(name) for name in await log.sessions()} == kept
+    assert left == [], seed
 
 
 async def test_given_a_relative_path_when_the_working_directory_changes_then_the_log_stays(

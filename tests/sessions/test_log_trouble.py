@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -308,3 +309,59 @@ async def acquired_in_the_end(log: Durable) -> str:
             return await log.acquire("s")
         await asyncio.sleep(0.01)
     raise AssertionError("the session stays busy")
+
+
+@pytest.mark.parametrize("live", [True, False])
+async def test_given_a_large_database_when_a_session_is_deleted_then_it_is_rewritten_unless_a_run_is_live(
+    live: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("deepstrike.sessions.database.REWRITE_BYTES", 10_000)
+    log = SqliteSessionLog(tmp_path / "s.db")
+    for _ in range(10):
+        for name in ("gone", "kept"):
+            await write(log, name, [name.encode() * 500])
+    owner = await log.acquire("kept")
+    if not live:
+        await log.release("kept", owner)
+    await log.delete("gone")
+    assert ("a run is live on it, so it is not rewritten now: pieces" in caplog.text) == live
+    with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as connection:
+        [(free,)] = connection.execute("PRAGMA freelist_count").fetchall()
+    assert (free > 0) == live
+    assert await log.sessions() == ["kept"]
+
+
+class NoRoom(sqlite3.Connection):
+    """A disk that has no room for a copy."""
+
+    def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+        if sql == "VACUUM":
+            raise sqlite3.OperationalError("database or disk is full")
+        return super().execute(sql, parameters)  # type: ignore[arg-type]  # as it came
+
+
+async def test_given_no_room_for_a_copy_when_a_session_is_deleted_then_it_is_and_a_warning_says_what_may_be_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("deepstrike.sessions.database.sqlite3.connect", partial(sqlite3.connect, factory=NoRoom))
+    log = SqliteSessionLog(tmp_path / "s.db")
+    await write(log, "gone", [b"a"])
+    await log.delete("gone")
+    assert "could not be rewritten (database or disk is full): pieces of what was deleted may be left" in caplog.text
+    assert await log.sessions() == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="writes otherwise there")
+async def test_given_a_mark_that_is_written_in_part_when_a_session_is_acquired_then_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = os.pwrite
+    log = SqliteSessionLog(tmp_path / "s.db")
+    await write(log, "s", [b"a"])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", lambda descriptor, data, at: whole(descriptor, data[:60], at))
+        with pytest.raises(SessionError) as caught:
+            await log.acquire("another")
+    assert (caught.value.code, caught.value.retryable) == ("disk_full", True)
+    await write(log, "another", [b"b"])
+    assert await log.sessions() == ["s", "another"]

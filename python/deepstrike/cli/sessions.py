@@ -145,14 +145,15 @@ async def _intact(log: Log, session_id: str, path: str | None) -> tuple[list[byt
 
 async def _rows(log: Log) -> list[_Row]:
     rows = [await _row(log, session_id) for session_id in await log.sessions()]
-    there = {row.session for row in rows}
-    below: dict[str, list[_Row]] = {}
-    for row in rows:
-        below.setdefault(row.parent if row.parent in there else "", []).append(row)
-    return list(_nested(below, ""))
+    there: set[str] = set()
+    below: dict[str | None, list[_Row]] = {}
+    for row in rows:  # whose sub-agent one is has begun before it: so nothing is below itself, whatever records say
+        below.setdefault(row.parent if row.parent and row.parent in there else None, []).append(row)
+        there.add(row.session)
+    return list(_nested(below, None))
 
 
-def _nested(below: Mapping[str, Sequence[_Row]], parent: str) -> Iterator[_Row]:
+def _nested(below: Mapping[str | None, Sequence[_Row]], parent: str | None) -> Iterator[_Row]:
     for row in below.get(parent, ()):
         yield row
         yield from _nested(below, row.session)

@@ -24,7 +24,7 @@ from deepstrike.providers.base import (
 from deepstrike.providers.dialects.chat.dialect import NO_TOOLS
 from deepstrike.replay.differences import differences
 from deepstrike.replay.refs import ownerless, renamed
-from deepstrike.replay.retrace import Retrace
+from deepstrike.replay.retrace import Retrace, read_records
 from deepstrike.stream import TextDelta, ThinkingDelta
 from deepstrike.wire.event import Failed, Replied, Started
 from deepstrike.wire.message import (
@@ -61,6 +61,44 @@ class _Answer:
     fault: Fault | None
 
 
+class _Recording:
+    """One recorded session, from one answer to the next. Raises `ConfigError` for what holds no goal."""
+
+    __slots__ = ("_answers", "_at", "_trace", "dialect", "started")
+
+    def __init__(self, records: Sequence[bytes]) -> None:
+        self._trace = Retrace(_lines(records))
+        events = [None if record is None else record.event for record in self._trace.records]
+        started = next((event for event in events if isinstance(event, Started)), None)
+        if started is None:
+            raise ConfigError("the records hold no goal: give all lines of a session's log, from its first one on")
+        self.started = started
+        self.dialect = next((event.dialect for event in events if isinstance(event, Replied)), "")
+        self._answers = tuple(_answers(events))
+        self._at = 0
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    @property
+    def remaining(self) -> int:
+        return len(self._answers) - self._at
+
+    def take(self) -> _Answer:
+        """The next answer, of which there must be one."""
+        self._at += 1
+        return self._answers[self._at - 1]
+
+    def mismatch(self, request: ModelRequest) -> str:
+        """In what the request is not the one that the next answer was recorded for ("" if it is)."""
+        if not self.remaining:
+            return "there are no more replies"
+        while self._trace.at < self._answers[self._at].seq:
+            self._trace.step()
+        kernel = self._trace.kernel
+        return _mismatch(request, kernel.blocks(kernel.epoch, 0))
+
+
 class ReplayProvider(Provider):
     """Answers the n-th request with the n-th reply of a recorded session; needs no key and no network.
 
@@ -74,44 +112,52 @@ class ReplayProvider(Provider):
     back since; call ids may differ. `strict=False` answers without looking. `requests` holds every request as it came,
     `remaining` says how many replies are left. Safe for several loops and threads: each call takes the next reply.
 
+    `sub_agents` are the records of the sessions of its sub-agents, which `from_log` finds itself: a session that asks
+    for the first time, behind that of the first request, is answered from the one whose first request it repeats.
+
     Calls fail with a `ProviderError` whose code is `replay_mismatch` (it names the first difference and the turn),
     `replay_exhausted` (there are no more replies) or `replay_interrupted` (the recorded reply was stopped here by its
     caller). Building one raises `ConfigError` for what are no records, `CorruptLog` for a log that does not fold,
     `SessionError` for one that a newer version wrote.
     """
 
-    def __init__(self, records: Sequence[bytes], *, strict: bool = True) -> None:
-        trace = Retrace(_lines(records))
-        events = [None if record is None else record.event for record in trace.records]
-        started = next((event for event in events if isinstance(event, Started)), None)
-        if started is None:
-            raise ConfigError("the records hold no goal: give all lines of a session's log, from its first one on")
-        limits, model = started.config.limits, started.config.model
-        self.dialect = next((event.dialect for event in events if isinstance(event, Replied)), "")
-        traits = frozenset({NO_TOOLS}) if BY_WORDS in started.config.system else frozenset[str]()
+    def __init__(
+        self, records: Sequence[bytes], *, strict: bool = True, sub_agents: Sequence[Sequence[bytes]] = ()
+    ) -> None:
+        self._root = root = _Recording(records)
+        self._waiting = [_Recording(lines) for lines in sub_agents]
+        self._all = (root, *self._waiting)
+        config = root.started.config
+        self.dialect = root.dialect
+        traits = frozenset({NO_TOOLS}) if BY_WORDS in config.system else frozenset[str]()
         self.info = ModelInfo(
-            model.id, window=limits.window, max_output=limits.reserve, price=model.price, traits=traits
+            config.model.id,
+            window=config.limits.window,
+            max_output=config.limits.reserve,
+            price=config.model.price,
+            traits=traits,
         )
         # An answer in a form is asked for as it was then: nothing in the log tells of a field of the service.
-        self.structured = not traits and all(tool.name != FINAL_TOOL for tool in started.config.tools)
+        self.structured = not traits and all(tool.name != FINAL_TOOL for tool in config.tools)
         self.requests: list[ModelRequest] = []
-        self._answers = tuple(_answers(events))
-        self._answered = 0
-        self._trace = trace if strict else None
+        self._asking: dict[str, _Recording] = {}
+        self._strict = strict
         self._lock = threading.Lock()
 
     @classmethod
     async def from_log(cls, log: SessionLog, session_id: str, *, strict: bool = True) -> ReplayProvider:
-        """One that answers from the session `session_id` of `log`. Raises `UnknownSession` too."""
+        """One that answers from the session `session_id` of `log`, and its sub-agents. Raises `UnknownSession` too."""
         records = await log.read(session_id)
         if not records:
             raise UnknownSession(f"there is no session {session_id!r} in this log; sessions() lists those there are")
-        return cls(records, strict=strict)
+        below = [name for name in await log.sessions() if name.startswith(f"{session_id}/")]
+        others = [lines for name in below if _is_sub_agent(lines := await log.read(name))]
+        return cls(records, strict=strict, sub_agents=others)
 
     @property
     def remaining(self) -> int:
-        """How many recorded replies, failed calls included, were not asked for yet."""
-        return len(self._answers) - self._answered
+        """How many recorded replies, failed calls and those of sub-agents included, were not asked for yet."""
+        return sum(recording.remaining for recording in self._all)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Yield the next recorded reply."""
@@ -134,20 +180,26 @@ class ReplayProvider(Provider):
         """The answer whose turn it is, and in what the request is not the recorded one ("" if it is)."""
         with self._lock:
             self.requests.append(request)
-            if self._answered == len(self._answers):
+            recording = self._recording(request)
+            if not recording.remaining:
                 raise ProviderError(
-                    f"the recorded session has {self._answered} replies and this is request {len(self.requests)}: the "
+                    f"the recorded session has {len(recording)} replies and this is request {len(self.requests)}: the "
                     "run goes on where the recorded one ended",
                     code="replay_exhausted",
                 )
-            answer = self._answers[self._answered]
-            self._answered += 1
-            if self._trace is None:
-                return answer, ""
-            while self._trace.at < answer.seq:
-                self._trace.step()
-            kernel = self._trace.kernel
-            return answer, _mismatch(request, kernel.blocks(kernel.epoch, 0))
+            mismatch = recording.mismatch(request) if self._strict else ""
+            return recording.take(), mismatch
+
+    def _recording(self, request: ModelRequest) -> _Recording:
+        """The one that the session which asks repeats."""
+        found = self._asking.get(request.cache_key)
+        if found is None:
+            if self._asking and self._waiting:
+                fitting = (waiting for waiting in self._waiting if not waiting.mismatch(request))
+                found = next(fitting, self._waiting[0])
+                self._waiting.remove(found)
+            self._asking[request.cache_key] = found = self._root if found is None else found
+        return found
 
     def _events(self, reply: Replied, request: ModelRequest) -> Iterator[ModelEvent]:
         yield from reply.notices
@@ -173,6 +225,12 @@ def _lines(records: Sequence[bytes]) -> list[bytes]:
             "Path('session.jsonl').read_bytes().splitlines()"
         )
     return list(records)
+
+
+def _is_sub_agent(records: Sequence[bytes]) -> bool:
+    """Whether a session is somebody's; another may be called as if it were."""
+    first = next(iter(read_records(records[:1])), None)
+    return first is not None and isinstance(first.event, Started) and first.event.config.agents.parent is not None
 
 
 def _answers(events: Sequence[AnyEvent | None]) -> Iterator[_Answer]:

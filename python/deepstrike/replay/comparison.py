@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from deepstrike.replay.differences import differences
 from deepstrike.replay.refs import without_owner
 from deepstrike.replay.story import CallStory, GoalStory, Remark, TurnStory, story_of
+from deepstrike.wire.agents import Parent
 from deepstrike.wire.event import Compressed, Failed, PolicyChanged, Resumed, SignalledEvent
 from deepstrike.wire.message import RecordedCall
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from deepstrike.replay.differences import Difference
     from deepstrike.replay.story import Question, Story
+    from deepstrike.wire.agents import Agents
     from deepstrike.wire.event import Replied
     from deepstrike.wire.message import RecordedPart
     from deepstrike.wire.policy import Config
@@ -67,8 +69,8 @@ def compare(left: Sequence[bytes], right: Sequence[bytes]) -> Comparison:
     """Compare two logs: goals, options, replies, verdicts, results, ends, in their order.
 
     Ignored is what differs by nature: times, session ids, call ids, record numbers, the session in the reference of a
-    blob. Parallel calls are compared call by call, in whichever order they came back. Raises `CorruptLog`, or
-    `SessionError` with code `newer_format`.
+    blob and what a text weighs that has one. Parallel calls are compared call by call, in whichever order they came
+    back. Raises `CorruptLog`, or `SessionError` with code `newer_format`.
     """
     a, b = story_of(without_owner(left)), story_of(without_owner(right))
     walk = _Walk()
@@ -126,7 +128,7 @@ class _Walk:
         yield from self._end(a, b)
 
     def _config(self, left: Config, right: Config, a: int, b: int) -> Iterator[Parting]:
-        if fields := differences(_by_name(left), _by_name(replace(right, session=left.session))):
+        if fields := differences(_by_name(left), _by_name(right)):
             names = ", ".join(dict.fromkeys(field.path for field in fields))
             yield self._part("config", a, b, f"the options differ: {names}", fields)
 
@@ -233,8 +235,18 @@ def _bare(event: msgspec.Struct) -> msgspec.Struct:
 
 
 def _by_name(config: Config) -> dict[str, object]:
-    """The options, the tools under their names."""
-    return {**msgspec.structs.asdict(config), "tools": {tool.name: tool for tool in config.tools}}
+    """The options, the tools under their names, without what names sessions and records of this one."""
+    options = msgspec.structs.asdict(config)
+    tools = {tool.name: tool for tool in config.tools}
+    return {**options, "session": "", "agents": _anybodys(config.agents), "tools": tools}
+
+
+def _anybodys(agents: Agents) -> Agents:
+    """The number behind a sub-agent's name is that of the record that asked for it."""
+    if agents.parent is None:
+        return agents
+    path = tuple(name.rpartition("-")[0] for name in agents.parent.path)
+    return replace(agents, parent=Parent("", path))
 
 
 def _said(reply: Replied) -> dict[str, object]:

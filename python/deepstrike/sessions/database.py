@@ -33,12 +33,20 @@ BUSY_MS: Final = 10_000
 """How long a thread waits for another process that writes."""
 LOOK_SECONDS: Final = 0.005
 """How often it is looked, before a write on an event loop, whether somebody has moved the write-ahead log."""
+REWRITE_BYTES: Final = 1 << 26
+"""Others who write wait while the file is rewritten: with more than so many bytes in it they might give up."""
 _FORK_SECONDS: Final = 5.0
 _SQLITE_FULL: Final = 13
+_SQLITE_NO_INDEX: Final = 10 | 19 << 8
+"""There was no room for the index of the write-ahead log."""
 _SQLITE_BUSY: Final = (5, 6)
 
 _logger = logging.getLogger("deepstrike")
 
+_LEFT: Final = (
+    "pieces of what was deleted may be left in it; delete() another session, or let sqlite3 VACUUM it, when there is "
+    "room and no run is live"
+)
 _LAYOUT: Final = (
     "CREATE TABLE sessions (number INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL, seal INTEGER, sealed INTEGER)",
     "CREATE UNIQUE INDEX sessions_by_id ON sessions (id)",
@@ -168,6 +176,20 @@ class Database:
             return False
         return not busy and written == moved
 
+    def rewrite(self, connection: sqlite3.Connection, *, live: bool) -> None:
+        """Copy all that is kept to new pages: SQLite leaves bytes of other rows in a page that it has split.
+
+        A warning where that cannot be done, or must not: for a large file while a run is `live` on it.
+        """
+        [(pages, size)] = connection.execute("SELECT * FROM pragma_page_count, pragma_page_size").fetchall()
+        if live and pages * size > REWRITE_BYTES:
+            _logger.warning("%s is large and a run is live on it, so it is not rewritten now: %s", self._path, _LEFT)
+            return
+        try:
+            connection.execute("VACUUM")
+        except sqlite3.Error as error:
+            _logger.warning("%s could not be rewritten (%s): %s", self._path, error, _LEFT)
+
     def erase(self, connection: sqlite3.Connection) -> bool:
         """Cut the write-ahead log, which has pages as they were before something was deleted; then begin it anew.
 
@@ -237,8 +259,9 @@ def told(path: Path, error: sqlite3.Error | UnicodeError) -> SessionError:
             f"{path} is damaged or no database: {error}; nothing was changed, "
             "restore a copy, or save what sqlite3's .recover finds"
         )
-    code = vars(error).get("sqlite_errorcode", 0) & 0xFF
-    if code == _SQLITE_FULL:
+    extended = vars(error).get("sqlite_errorcode", 0)
+    code = extended & 0xFF
+    if code == _SQLITE_FULL or extended == _SQLITE_NO_INDEX:
         return SessionError(
             f"writing {path} failed: {error}; what was acknowledged before is safe, make room and try again",
             code="disk_full",

@@ -38,15 +38,20 @@ def write_all(descriptor: int, data: bytes) -> None:
 if sys.platform == "win32":
 
     def write_at(descriptor: int, at: int, data: bytes) -> None:
-        """Write a few bytes at offset `at`. Moves the descriptor's place."""
+        """Write a few bytes at offset `at`. Moves the descriptor's place. Raises `OSError`, also for a part of them."""
         os.lseek(descriptor, at, os.SEEK_SET)
-        os.write(descriptor, data)
+        _require_all(os.write(descriptor, data), data)
 
 else:
 
     def write_at(descriptor: int, at: int, data: bytes) -> None:
-        """Write a few bytes at offset `at`."""
-        os.pwrite(descriptor, data, at)
+        """Write a few bytes at offset `at`. Raises `OSError`, also where only a part of them was taken."""
+        _require_all(os.pwrite(descriptor, data, at), data)
+
+
+def _require_all(written: int, data: bytes) -> None:
+    if written < len(data):
+        raise OSError(errno.ENOSPC, f"the system took {written} of {len(data)} bytes")
 
 
 def open_to_read(path: Path) -> int:

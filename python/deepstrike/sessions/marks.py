@@ -49,6 +49,10 @@ class Marks:
             raise failed("making the folder", self._locks, error) from error
         return SessionLock.take(self._locks / f"{file_stem(session_id)}.lock", session_id)
 
+    def any_locked(self) -> bool:
+        """Whether a run may be live: a lock that a crash has left counts too."""
+        return any(self._locks.glob("*.lock"))
+
     def of(self, session_id: str) -> Mark | None:
         """The session's mark, whoever has the session."""
         data = contents(self._path)

@@ -232,6 +232,9 @@ class SqliteSessionLog:
     async def delete(self, session_id: str) -> None:
         """See `SessionLog.delete`. The session's bytes are overwritten, in the write-ahead log too.
 
+        The file is rewritten for that. Where that cannot be done, for want of room or because a run is live and the
+        file larger than 64 MiB, a warning says so.
+
         Raises `SessionError` with code `log_busy` where somebody has read the file for 10 s: the session is gone then,
         and its bytes are overwritten with the next `delete` of it or of another, or when this log is settled or closed.
         """
@@ -241,6 +244,7 @@ class SqliteSessionLog:
             await self._writer.run(partial(self._delete, session_id))
         finally:
             lock.release()
+        await self._writer.run(self._rewrite)
         for _ in range(ERASE_TRIES):
             if await self._writer.run(self._erase):
                 return
@@ -399,6 +403,9 @@ class SqliteSessionLog:
         if not there and session_id not in self._unerased:
             raise unknown_session(session_id)
         self._unerased.add(session_id)
+
+    def _rewrite(self, connection: sqlite3.Connection) -> None:
+        self._writer.rewrite(connection, live=self._marks.any_locked())
 
     def _erase(self, connection: sqlite3.Connection) -> bool:
         erased = self._writer.erase(connection)
