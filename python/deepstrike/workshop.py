@@ -12,6 +12,7 @@ from deepstrike.host.crew import Means
 from deepstrike.host.post import post_of
 from deepstrike.host.recent import Recent
 from deepstrike.kernel import META_TOOLS, encode_input
+from deepstrike.memory.shown import preloaded
 from deepstrike.output.way import way_of
 from deepstrike.providers.base import Provider
 from deepstrike.roles import SubAgents
@@ -143,7 +144,7 @@ class Workshop:
         limits = self.options.limits(extensions)
         sources = library.sources([spec.name for spec in tools])
         roles = catalogue(self._sub_agents)
-        preload = (*self.options.initial_memory, *library.catalogue, *roles)
+        preload = (*preloaded(self.options.initial_memory), *library.catalogue, *roles)
         if way is not None:
             system, tools = way.system(system), (*tools, *way.tools)
         return Config(

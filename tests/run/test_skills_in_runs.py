@@ -81,7 +81,7 @@ async def test_given_skills_when_a_run_begins_then_slot_2_offers_them_behind_the
     await made.run("go", session_id="s")
 
     offered = "- axes: does axes\n- summarize: does summarize (use when: when a text is long; effort: 1)"
-    knowledge = f"User prefers chartreuse.\n\n{HEAD}{offered}"
+    knowledge = f"<memory>\nUser prefers chartreuse.\n</memory>\n\n{HEAD}{offered}"
     assert model.requests[0].system_knowledge == knowledge
     assert [tool.name for tool in model.requests[0].tools] == ["look", "recall", "skill", "update_plan", "write"]
     shown = await made.context("s")

@@ -286,7 +286,7 @@ def fault_of(error: ProviderError) -> Fault:
 
 
 def plausible(usage: Usage) -> Usage | None:
-    """Itself; None for counts that no model call has: they would spoil every budget, so the call is estimated instead."""
+    """Itself; None for counts that no model call has: they would spoil every budget, so it is estimated instead."""
     try:
         counts = (usage.input, usage.output, usage.cached, usage.cache_write, usage.reasoning)
         if min(counts) >= 0 and max(counts) < _MOST_TOKENS and {int}.issuperset(map(type, counts)):
