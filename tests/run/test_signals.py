@@ -538,7 +538,7 @@ async def test_given_a_storm_when_a_run_hears_it_then_all_is_logged_and_the_prom
     texts = user_texts(model.turns[0])
     assert len(model.turns[0]) == 2
     assert texts[1:21] == [f'Signal tick (event, from custom, normal): {{"number":{n}}}' for n in range(980, 1_000)]
-    assert texts[21:] == ["980 more signals came before and are not told here; recall(\"1-980\"): tick ×980"]
+    assert texts[21:] == ['980 more signals came before and are not told here; recall("1-980"): tick ×980']
     assert await signalled(log, "s") == ["tick"] * 1_000
 
 

@@ -18,7 +18,7 @@ from deepstrike.harness.stream import HarnessRun
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from deepstrike.harness.base import Attempts
     from deepstrike.harness.gate import QualityGate
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deepstrike.harness.outcome import HarnessOutcome
     from deepstrike.providers.base import LLMProvider
     from deepstrike.stream import DoneEvent
+    from deepstrike.wire.message import Part
 
 MAX_ATTEMPTS = 3
 
@@ -138,7 +139,7 @@ class SubAgentHarnessConfig:
         """Raises `ConfigError` where there is a budget in dollars and `eval_provider` has no price."""
         ModelJudge(self.eval_provider).options(Budget(cost_usd=max_cost_usd))
 
-    def trying(self, work: Attempts, task: str, session_id: str) -> HarnessRun:
+    def trying(self, work: Attempts, task: str | Sequence[Part], session_id: str) -> HarnessRun:
         """The attempts at a sub-agent's task; see `deepstrike.tries.TriesHarness`."""
         loop = HarnessLoop(work, self.eval_provider, max_attempts=self.max_attempts)
         return loop.run_streaming(HarnessRequest(task), session_id=session_id)

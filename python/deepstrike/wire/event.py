@@ -34,8 +34,8 @@ class Remark(Event, frozen=True):
 class Started(Event, frozen=True, tag="started"):
     """A goal of the session began. `format` and `renderer` are the versions that wrote the log.
 
-    `tokens` are those of the head and the goal, `head` the head's alone (None in logs of before). `feedback` is what was
-    said of an earlier attempt at it.
+    `tokens` are those of the head and the goal, `head` the head's alone (None in logs of before). `feedback` is what
+    was said of an earlier attempt at it.
     """
 
     format: int
