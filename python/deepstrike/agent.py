@@ -184,6 +184,23 @@ class Agent:
         run = self.run_streaming(goal, session_id=session_id, criteria=criteria, extensions=extensions, deps=deps)
         return iterate_on(lambda: aiter(run))
 
+    def drafts_sync(
+        self,
+        goal: str | Sequence[Part],
+        *,
+        session_id: str | None = None,
+        criteria: Sequence[str] | None = None,
+        extensions: Mapping[str, object] | None = None,
+        deps: object = None,
+    ) -> Generator[object, None, None]:
+        """What an answer says while it is written, and at last its value; see `Run.drafts`. Else as `stream_sync`.
+
+        Raises `ConfigError` without an `output_type`, and at the end `RunFailed` if the run's status is `error`.
+        """
+        run = self.run_streaming(goal, session_id=session_id, criteria=criteria, extensions=extensions, deps=deps)
+        drafts = run.drafts()
+        return iterate_on(lambda: drafts)
+
     def resume(
         self,
         session_id: str,
