@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[1] / "docs"
 
+_PACKAGE = Path(deepstrike.__file__).parent
+
 _NO_PROSE = ("#", "```", "![", "|", "* ", "<")
 
 # A page that is in none of these groups stands in the guides, behind those named there.
@@ -33,17 +35,21 @@ REFERENCE: Mapping[str, tuple[str, ...]] = {
     "Events": ("stream",),
     "Models": ("providers",),
     "Tools and planes": ("tools", "execution", "wire"),
-    "Governance": ("governance",),
+    "Governance and secrets": ("governance", "secrets"),
     "Sessions": ("sessions",),
     "Skills, knowledge, memory": ("skills", "knowledge", "memory"),
     "Signals": ("signals",),
+    "Harnesses and evaluation": ("harness",),
+    "Records and replay": ("records", "replay"),
     "Errors": ("errors",),
     "Testing": ("testing",),
 }
 """The pages of the reference, each with the rooms of the package whose names it describes; the first has the rest."""
 
 # Their public names stand in the room and not, or not all, at the top level.
-ROOMS = ("errors", "knowledge", "memory", "skills", "testing")
+ROOMS = ("agents", "errors", "harness", "harness/evaluate", "knowledge", "memory", "secrets", "skills", "testing")
+
+_IMPORT = re.compile(r"^from (deepstrike\.[\w.]+) import (\([^)]*\)|[\w, ]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ def read(path: Path) -> Page:
     paragraph = next(
         (each for each in rest.split("\n\n") if each.strip() and not each.strip().startswith(_NO_PROSE)), ""
     )
-    sentence = re.split(r"(?<=[.:])\s", " ".join(paragraph.split()))[0].rstrip(":")
+    sentence = re.split(r"(?<=\.)\s", " ".join(paragraph.split()))[0].rstrip(":")
     return Page(path.relative_to(DOCS).as_posix(), title.removeprefix("# ").strip(), sentence)
 
 
@@ -88,7 +94,7 @@ def _readme_first(path: Path) -> tuple[bool, str]:
 def reference() -> Iterator[tuple[Page, list[str]]]:
     """The pages of the reference, each with the dotted names that it describes."""
     homes = vars(deepstrike)["_HOMES"]
-    found = sorted({(str(home), str(name)) for name, home in homes.items()} | set(_of_rooms()))
+    found = sorted({(str(home), str(name)) for name, home in homes.items()} | set(_of_rooms()) | set(_of_pages()))
     placed = {room for rooms in REFERENCE.values() for room in rooms}
     for title, rooms in REFERENCE.items():
         dotted = [(home.split(".")[1], f"{home}.{name}") for home, name in found]
@@ -100,17 +106,30 @@ def reference() -> Iterator[tuple[Page, list[str]]]:
 
 def _of_rooms() -> Iterator[tuple[str, str]]:
     """The public names of the rooms, each with the module that has it."""
-    package = Path(deepstrike.__file__).parent
     for room in ROOMS:
-        file = package / f"{room}.py"
-        text = (file if file.exists() else package / room / "__init__.py").read_text()
-        if file.exists():
-            yield from ((f"deepstrike.{room}", name) for name in re.findall(r"^class (\w+)", text, re.MULTILINE))
-            continue
-        for home, names in re.findall(
-            r"^from (deepstrike\.[\w.]+) import (?:\(\s*)?([\w, \n]+?)\)?$", text, re.MULTILINE
-        ):
-            yield from ((home, name) for name in re.findall(r"\w+", names))
+        module = f"deepstrike.{room.replace('/', '.')}"
+        if (_PACKAGE / room).is_dir():
+            yield from _imported(_source(module))
+        else:
+            yield from ((module, name) for name in re.findall(r"^class (\w+)", _source(module), re.MULTILINE))
+
+
+def _of_pages() -> Iterator[tuple[str, str]]:
+    """What the pages tell people to import, each name with the module that has it."""
+    for page in DOCS.glob("*.md"):
+        for module, name in _imported(page.read_text()):
+            homes = {each: home for home, each in _imported(_source(module))}
+            yield homes.get(name, module), name
+
+
+def _imported(text: str) -> Iterator[tuple[str, str]]:
+    for module, names in _IMPORT.findall(text):
+        yield from ((module, name) for name in re.findall(r"\w+", names))
+
+
+def _source(module: str) -> str:
+    place = _PACKAGE.parent / module.replace(".", "/")
+    return (place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text()
 
 
 def llms() -> str:

@@ -184,6 +184,23 @@ class Agent:
         run = self.run_streaming(goal, session_id=session_id, criteria=criteria, extensions=extensions, deps=deps)
         return iterate_on(lambda: aiter(run))
 
+    def drafts_sync(
+        self,
+        goal: str | Sequence[Part],
+        *,
+        session_id: str | None = None,
+        criteria: Sequence[str] | None = None,
+        extensions: Mapping[str, object] | None = None,
+        deps: object = None,
+    ) -> Generator[object, None, None]:
+        """What an answer says while it is written, and at last its value; see `Run.drafts`. Else as `stream_sync`.
+
+        Raises `ConfigError` without an `output_type`, and at the end `RunFailed` if the run's status is `error`.
+        """
+        run = self.run_streaming(goal, session_id=session_id, criteria=criteria, extensions=extensions, deps=deps)
+        drafts = run.drafts()
+        return iterate_on(lambda: drafts)
+
     def resume(
         self,
         session_id: str,
@@ -273,6 +290,9 @@ def _check_keywords(options: Mapping[str, object]) -> None:
 
 def _provider(model: str | LLMProvider | None) -> LLMProvider:
     if model is not None and not isinstance(model, str):
+        if isinstance(model, type) or not callable(getattr(model, "stream", None)):
+            what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+            raise ConfigError(f'model must be an id, as in "openai:gpt-5-mini", or a provider object, not {what}')
         return model
     choice = choose(model)
     provider = choice.provider()
@@ -288,6 +308,8 @@ def _plane(tools: Iterable[ToolSource], frame: FrameType) -> ExecutionPlane:
     _require_list(tools)
     local, planes = LocalExecutionPlane(), list[ExecutionPlane]()
     for each in tools:
+        if isinstance(each, Agent):
+            raise ConfigError('an agent is a tool by a name: tools=[agent.as_tool("name", "what it is good for")]')
         if isinstance(each, ExecutionPlane) and not isinstance(each, type):
             planes.append(each)
         else:

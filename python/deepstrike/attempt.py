@@ -18,23 +18,30 @@ _MICRO = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What may still be spent: tokens, dollars, milliseconds of active time; None means no limit."""
+    """What may still be spent: tokens, dollars, milliseconds of active time, turns; None means no limit."""
 
     tokens: int | None = None
     cost_usd: float | None = None
     time_ms: int | None = None
+    turns: int | None = None
 
-    def less(self, tokens: int, cost_usd: float, time_ms: int) -> Budget:
+    def less(self, tokens: int, cost_usd: float, time_ms: int, turns: int) -> Budget:
         """What is left once these are spent."""
         return Budget(
             None if self.tokens is None else self.tokens - tokens,
             None if self.cost_usd is None else self.cost_usd - cost_usd,
             None if self.time_ms is None else self.time_ms - time_ms,
+            None if self.turns is None else self.turns - turns,
         )
 
     @property
+    def ends(self) -> Literal["token_budget", "timeout", "max_turns"] | None:
+        """The status of tries that end because nothing is left for another one."""
+        return self.used_up or ("max_turns" if self.turns is not None and self.turns < 1 else None)
+
+    @property
     def used_up(self) -> Literal["token_budget", "timeout"] | None:
-        """The status of whatever ends because nothing is left; None while there is something of everything."""
+        """The status of whatever ends because nothing is left, turns apart: a judge takes none of them."""
         if self.tokens is not None and self.tokens < 1:
             return "token_budget"
         if self.cost_usd is not None and self.cost_usd * _MICRO < 1:
@@ -45,6 +52,7 @@ class Budget:
         """`config` with its limits lowered to this. For a budget that is not used up."""
         limits = msgspec.structs.replace(
             config.limits,
+            max_turns=config.limits.max_turns if self.turns is None else min(config.limits.max_turns, self.turns),
             max_total_tokens=_lower(config.limits.max_total_tokens, self.tokens),
             max_cost=_lower(config.limits.max_cost, None if self.cost_usd is None else int(self.cost_usd * _MICRO)),
             timeout_ms=_lower(config.limits.timeout_ms, self.time_ms),

@@ -19,7 +19,7 @@ from deepstrike.wire.input import Resume
 from deepstrike.wire.policy import Attended
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from deepstrike.conduct import Task
     from deepstrike.execution.base import ExecutionPlane
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from deepstrike.wire.agents import Grant
     from deepstrike.wire.policy import Config, Limits
 
-    # What an agent would do with a goal in a session, were it a root.
-    Draft = Callable[[str, str], Awaitable[Task]]
+    # What an agent would do with a goal in a session and with these extensions, were it a root.
+    Draft = Callable[[str, str, Mapping[str, object]], Awaitable[Task]]
 
 _ALONE: Final = (
     "You work on one task for another agent. It sees nothing but your final answer: put into it all that it needs, and "
@@ -45,12 +45,13 @@ _LIMITS: Final = ("max_tokens", "max_turns", "max_total_tokens", "max_cost_usd",
 class DraftedAgent:
     """A kind of sub-agent that is made of what it would do as a root.
 
-    One that `inherits` gets only tools that its parent's run has; another one has those of its own. `says` is a role
-    that the model named.
+    One that `inherits` gets only tools that its parent's run has; another one has those of its own. One that `extends`
+    talks to its parent's model with the extensions of its parent's run. `says` is a role that the model named.
     """
 
     draft: Draft
     inherits: bool = False
+    extends: bool = False
     says: str = ""
 
     def child(self, household: Household, call: AgentCall) -> Child:
@@ -60,7 +61,8 @@ class DraftedAgent:
 
     async def task(self, household: Household, call: AgentCall) -> Task:
         """What it does. The log says whether it begins or goes on: nobody but its parent's owner writes to it."""
-        task = await self.draft(call.session_id, call.task)
+        extensions = household.means.extensions if self.extends else {}
+        task = await self.draft(call.session_id, call.task, extensions)
         goes_on = await asked(call.session_id, household.log.latest_seq(call.session_id)) >= 0
         return bounded(task, household, self._narrowed(household, call), goes_on=goes_on, says=self.says)
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator
     from types import TracebackType
 
-    from deepstrike.conduct import Conduct
+    from deepstrike.host.agents import Child
     from deepstrike.output.form import Form
     from deepstrike.stream import StreamEvent
 
-    Perform = Callable[[Conduct, Outbox], Awaitable[RunResult]]
+    Perform = Callable[[Child, Outbox], Awaitable[RunResult]]
 
 
 class Run:
@@ -31,7 +31,7 @@ class Run:
     dropped then); iterating after awaiting raises `RuntimeError`. `async with run` closes it at the end of the block.
     """
 
-    def __init__(self, begin: Callable[[], Conduct], perform: Perform, form: Form | None = None) -> None:
+    def __init__(self, begin: Callable[[], Child], perform: Perform, form: Form | None = None) -> None:
         self._begin = begin
         self._perform = perform
         self._form = form
@@ -106,10 +106,10 @@ class _Work:
 
     __slots__ = ("_begin", "_conduct", "_loop", "_perform", "_task", "outbox")
 
-    def __init__(self, begin: Callable[[], Conduct], perform: Perform) -> None:
+    def __init__(self, begin: Callable[[], Child], perform: Perform) -> None:
         self._begin = begin
         self._perform = perform
-        self._conduct: Conduct | None = None
+        self._conduct: Child | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         # The task that does the work: one of our own, or the one that awaits the run.
         self._task: asyncio.Task[RunResult] | asyncio.Future[None] | None = None
@@ -177,7 +177,7 @@ class _Work:
         task.cancel()
 
 
-async def _produce(perform: Perform, conduct: Conduct, outbox: Outbox) -> RunResult:
+async def _produce(perform: Perform, conduct: Child, outbox: Outbox) -> RunResult:
     try:
         return await perform(conduct, outbox)
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deepstrike.attempt import Budget
@@ -33,11 +34,12 @@ from deepstrike.options import RuntimeOptions
 from deepstrike.providers.base import Provider
 from deepstrike.roles import AgentRunSpec
 from deepstrike.run import Run
+from deepstrike.tries import Tried, Tries
 from deepstrike.wire.input import Resume, Start
 from deepstrike.workshop import Workshop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from deepstrike.attempt import Attempt, Stoppable
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from deepstrike.host.view import ContextView
     from deepstrike.sessions.base import SessionLog
     from deepstrike.stream import PendingRequest, RunResult
+    from deepstrike.tries import TriesHarness
     from deepstrike.wire.message import Part
     from deepstrike.wire.policy import Config
 
@@ -130,6 +133,11 @@ class RuntimeRunner:
         Begins the attempt's session; where the log holds it already, goes on with it as `resume` does. It may spend
         what the attempt has left, at most what the options allow. Raises as `run_streaming` and `resume` do.
         """
+        prepare = self._prepared(attempt)
+        return Run(lambda: Conduct(attempt.session_id, prepare), self._perform)
+
+    def _prepared(self, attempt: Attempt) -> Callable[[], Awaitable[Task]]:
+        """What gives the task of an attempt. What is wrong with it is told at once."""
         session = session_name(attempt.session_id)
         parts, wanted, said = (
             goal_parts(attempt.goal),
@@ -148,7 +156,7 @@ class RuntimeRunner:
 
             return self._shop.task(session, first, {} if begins else answers, extensions, attempt.deps, library)
 
-        return Run(lambda: Conduct(session, prepare), self._perform)
+        return prepare
 
     @property
     def budget(self) -> Budget:
@@ -211,6 +219,10 @@ class RuntimeRunner:
         It is a run like any other, in a session of its own that has no parent; `task` goes before that of the spec. A
         sub-agent within a run, which shares that run's budgets, is what `delegate` and `as_tool` are for.
 
+        With a `sub_agent_harness` its work is judged: try n lives in the session `ID/n`, the limits are for all tries
+        together, and work that never passes ends the run `error`, code `not_passed`. Spawned again with the same
+        `session_id` it goes on where the log ends.
+
         Raises `ConfigError`, also for a tool that the plane has not. The run raises as that of `run_streaming`.
         """
         if not isinstance(spec, AgentRunSpec):
@@ -220,14 +232,30 @@ class RuntimeRunner:
             raise ConfigError(f"sub-agent {spec.role!r} has no task: AgentRunSpec(role, task), or spawn(spec, task)")
         if spec.tools is not None and not isinstance(self._shop.plane, Opening):
             self._shop.require_tools(spec)
-        return self._runner_of(spec).run_streaming(goal, session_id=session_id, deps=deps)
+        runner = self._runner_of(spec)
+        if self._options.sub_agent_harness is None:
+            return runner.run_streaming(goal, session_id=session_id, deps=deps)
+        session = secrets.token_hex(8) if session_id is None else session_name(session_id)
+        return runner._tried(self._options.sub_agent_harness, session, goal_parts(goal), deps)
 
-    async def draft(self, session_id: str, goal: str) -> Task:
+    def _tried(self, harness: TriesHarness, session: str, goal: Sequence[Part], deps: object) -> Run:
+        """A run of tries at `goal` that a harness judges."""
+
+        budget = replace(self.budget, turns=self._options.max_turns)
+
+        async def prepare(attempt: Attempt) -> Task:
+            return await self._prepared(replace(attempt, deps=deps))()
+
+        return Run(
+            lambda: Tried(Tries(session, budget, self.log, prepare, self._perform), harness, goal), self._perform
+        )
+
+    async def draft(self, session_id: str, goal: str, extensions: Mapping[str, object]) -> Task:
         """What this runner would do with `goal`; a sub-agent is made of it (children.py)."""
-        extensions = self._options.admit({})
-        library = await self._shop.opened(extensions)
+        admitted = self._options.admit(extensions)
+        library = await self._shop.opened(admitted)
         return self._shop.task(
-            session_id, lambda config: Start(goal_parts(goal), config, ()), {}, extensions, None, library
+            session_id, lambda config: Start(goal_parts(goal), config, ()), {}, admitted, None, library
         )
 
     async def send(self, session_id: str, text: str) -> bool:

@@ -52,7 +52,8 @@ class Staff:
         draft = self._made.get(key)
         if draft is None:
             draft = self._made[key] = self._drafts(spec)
-        kind = DraftedAgent(draft, inherits=True, says="" if spec is not None else role)
+        extends = spec is None or (spec.provider is None and spec.extensions is None)
+        kind = DraftedAgent(draft, inherits=True, extends=extends, says="" if spec is not None else role)
         return kind if self._harness is None else TriedAgent(kind, self._harness)
 
     def _unfit(self, role: str) -> str | None:

@@ -10,24 +10,26 @@ import msgspec
 
 from deepstrike.attempt import Budget
 from deepstrike.conduct import Conduct
-from deepstrike.host.folding import look
 from deepstrike.run import Run
-from deepstrike.stream import DoneEvent, RunResult, UsageEvent
+from deepstrike.stream import DoneEvent, ErrorEvent, RunResult, UsageEvent
 from deepstrike.wire.agents import Grant
 from deepstrike.wire.input import Start
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
     from deepstrike.attempt import Attempt, Stoppable
     from deepstrike.children import DraftedAgent
     from deepstrike.conduct import Task
     from deepstrike.host.agents import AgentCall, Child, Household
     from deepstrike.host.outbox import Outbox
+    from deepstrike.run import Perform
     from deepstrike.sessions.base import SessionLog
     from deepstrike.stream import StreamEvent
+    from deepstrike.wire.message import Part
 
 _MICRO = 1_000_000
+_NOT_PASSED = "not_passed"
 _NOTHING = UsageEvent(0, 0, cost_usd=0.0)
 
 
@@ -47,7 +49,7 @@ class TriesHarness(Protocol):
     def require_payable(self, max_cost_usd: float | None) -> None:
         """Raises `ConfigError` where the judge's cost could not be counted."""
 
-    def trying(self, work: Tries, task: str, session_id: str) -> Trying:
+    def trying(self, work: Tries, task: str | Sequence[Part], session_id: str) -> Trying:
         """The tries at a task; n lives in the session `ID/n`. They go on where the log ends."""
 
     def objection(self, done: DoneEvent) -> str | None:
@@ -66,48 +68,52 @@ class TriedAgent:
 
     def child(self, household: Household, call: AgentCall) -> Child:
         """One of them, for this call (host/agents.py)."""
-        return Tried(Tries(self.kind, household, call), self.harness, call)
+        grant = call.grant
+        cost_usd = None if grant.cost is None else grant.cost / _MICRO
+        budget = Budget(grant.tokens, cost_usd, grant.time_ms, grant.turns)
+
+        async def prepare(attempt: Attempt) -> Task:
+            left, cost = attempt.left, attempt.left.cost_usd
+            micro = None if cost is None else int(cost * _MICRO)
+            names = (*call.names, attempt.session_id.rpartition("/")[2])
+            turns = grant.turns if left.turns is None else left.turns
+            part = Grant(turns, left.tokens, micro, left.time_ms, grant.only)
+            task = await self.kind.task(
+                household, replace(call, session_id=attempt.session_id, names=names, grant=part)
+            )
+            if isinstance(task.first, Start) and attempt.feedback:
+                task = replace(task, first=msgspec.structs.replace(task.first, feedback=tuple(attempt.feedback)))
+            return task
+
+        tries = Tries(call.session_id, budget, household.log, prepare, household.perform)
+        return Tried(tries, self.harness, call.task)
 
 
 class Tries:
     """Begins the tries of one sub-agent; what a harness needs of whoever does the work (`harness/base.py`)."""
 
-    def __init__(self, kind: DraftedAgent, household: Household, call: AgentCall) -> None:
-        self._kind = kind
-        self._household = household
-        self._call = call
-        self._begun: list[Conduct] = []
+    def __init__(
+        self,
+        session_id: str,
+        budget: Budget,
+        log: SessionLog,
+        prepare: Callable[[Attempt], Awaitable[Task]],
+        perform: Perform,
+    ) -> None:
+        """`budget` is for all of them together; `prepare` gives what one does."""
+        self.session_id = session_id
+        self.budget = budget
+        self.log = log
         self.course: Stoppable | None = None
-
-    @property
-    def budget(self) -> Budget:
-        """What all of them and those who judge them may spend together: the grant of the call."""
-        grant = self._call.grant
-        return Budget(grant.tokens, None if grant.cost is None else grant.cost / _MICRO, grant.time_ms)
-
-    @property
-    def log(self) -> SessionLog:
-        """The log of the whole family."""
-        return self._household.log
+        self._prepare = prepare
+        self._perform = perform
+        self._begun: list[Conduct] = []
 
     def attempt(self, attempt: Attempt) -> Run:
         """Begin a try in its session, or go on with the one that the log holds."""
-        number = int(attempt.session_id.rpartition("/")[2])
-
-        async def prepare() -> Task:
-            left, cost = attempt.left, attempt.left.cost_usd
-            micro = None if cost is None else int(cost * _MICRO)
-            grant = Grant(await self._turns_left(number), left.tokens, micro, left.time_ms, self._call.grant.only)
-            names = (*self._call.names, str(number))
-            call = replace(self._call, session_id=attempt.session_id, names=names, grant=grant)
-            task = await self._kind.task(self._household, call)
-            if isinstance(task.first, Start) and attempt.feedback:
-                task = replace(task, first=msgspec.structs.replace(task.first, feedback=tuple(attempt.feedback)))
-            return task
-
-        conduct = Conduct(attempt.session_id, prepare)
+        conduct = Conduct(attempt.session_id, lambda: self._prepare(attempt))
         self._begun.append(conduct)
-        return Run(lambda: conduct, self._household.perform)
+        return Run(lambda: conduct, self._perform)
 
     def interrupt(self, session_id: str) -> None:
         """Stop the try that is live on this session."""
@@ -119,14 +125,6 @@ class Tries:
         """An interrupt of the sub-agent reaches `work`."""
         self.course = work
         yield
-
-    async def _turns_left(self, number: int) -> int:
-        """Model calls that the tries before this one have left."""
-        used = 0
-        for before in range(1, number):
-            outcome = (await look(f"{self._call.session_id}/{before}", self.log)).outcome()
-            used += 0 if outcome is None else outcome.turns
-        return max(0, self._call.grant.turns - used)
 
     @property
     def cut(self) -> RunResult | None:
@@ -144,12 +142,12 @@ class Tries:
 class Tried:
     """A sub-agent at work whose work is judged (`Child`, host/agents.py)."""
 
-    def __init__(self, tries: Tries, harness: TriesHarness, call: AgentCall) -> None:
-        self.session_id = call.session_id
+    def __init__(self, tries: Tries, harness: TriesHarness, task: str | Sequence[Part]) -> None:
+        self.session_id = tries.session_id
         self.result: RunResult | None = None
         self._tries = tries
         self._harness = harness
-        self._task = call.task
+        self._task = task
         self._interrupted: str | None = None
 
     def interrupt(self, reason: str) -> None:
@@ -165,11 +163,14 @@ class Tried:
             async for event in run:
                 if self._interrupted is not None and self._tries.course is not None:
                     self._tries.course.interrupt(self._interrupted)
+                if isinstance(event, DoneEvent):
+                    self.result = self._came_to(event)
+                    if self.result.code == _NOT_PASSED:
+                        outbox.put(ErrorEvent(self.result.error or "", _NOT_PASSED, retryable=False))
+                        event = replace(event, status="error")
                 # What a harness adds to the stream goes to the caller like the rest; no room below it knows its types.
                 if outbox.put(cast("StreamEvent", event)):
                     await outbox.room()
-                if isinstance(event, DoneEvent):
-                    self.result = self._came_to(event)
         finally:
             await run.aclose()
             if self.result is None:
@@ -191,7 +192,7 @@ class Tried:
             total_tokens=done.total_tokens,
             session_id=self.session_id,
             error=None if wrong is None else f"its work was not good enough: {wrong}",
-            code="not_passed" if failed else None,
+            code=_NOT_PASSED if failed else None,
         )
 
 

@@ -135,9 +135,9 @@ def test_given_an_agent_as_a_tool_when_it_is_called_then_it_works_within_the_run
 
 
 def test_given_a_wrong_name_or_description_when_an_agent_is_to_be_a_tool_then_it_is_told() -> None:
-    for name, description in (("", "Does sums."), ("sums", " ")):
+    for name, description in (("", "Does sums."), ("sums", " "), (3, "Does sums."), ("sums", 3)):
         with pytest.raises(ConfigError):
-            Agent("demo").as_tool(name, description)
+            Agent("demo").as_tool(name, description)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,9 @@ def test_given_a_wrong_name_or_description_when_an_agent_is_to_be_a_tool_then_it
         ({"max_turns": 0}, ConfigError, "max_turns must be at least 1"),
         ({"durability": "never"}, ConfigError, 'durability must be "os", "disk" or None'),
         ({"durability": "disk", "session_log": InMemorySessionLog()}, ConfigError, "needs a session log on disk"),
-        ({"model": 3}, ConfigError, r"provider must have the method stream"),
+        ({"tools": [Agent("demo")]}, ConfigError, r"tools=\[agent\.as_tool\("),
+        ({"model": 3}, ConfigError, "model must be an id, .* not int"),
+        ({"model": ScriptedProvider}, ConfigError, "model must be an id, .* not the class ScriptedProvider"),
         ({"model": "opnai:x"}, ConfigError, "did you mean 'openai:x'"),
         ({"model": "openai:x"}, ConfigError, "set OPENAI_API_KEY"),
     ],

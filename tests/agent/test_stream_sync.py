@@ -10,8 +10,9 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from pydantic import BaseModel
 
-from deepstrike import Agent, ModelRequest, ScriptedProvider, TextDelta
+from deepstrike import Agent, ModelRequest, RunFailed, ScriptedProvider, TextDelta
 from deepstrike.blocking import iterate_on
 from deepstrike.errors import ConfigError, Overloaded
 from deepstrike.providers.base import Finish, ModelEvent, ToolCall
@@ -149,3 +150,46 @@ def test_given_a_stream_when_its_own_thread_closes_it_as_the_collector_may_then_
 
     assert closed.is_set()
     assert not thread.is_alive()
+
+
+class Sum(BaseModel):
+    """A form with two fields."""
+
+    what: str
+    value: int
+
+
+def test_given_a_form_when_the_answer_is_written_then_a_plain_for_sees_it_grow_to_its_value() -> None:
+    pieces = [TextDelta(piece) for piece in ('{"what": "17', ' + 28", ', '"value": 45}')]
+    agent = Agent(ScriptedProvider([[*pieces, Finish("stop")]]), output_type=Sum)
+
+    seen = list(agent.drafts_sync("go"))
+
+    assert seen == [
+        {"what": "17"},
+        {"what": "17 + 28"},
+        {"what": "17 + 28", "value": 45},
+        Sum(what="17 + 28", value=45),
+    ]
+
+
+def test_given_drafts_when_the_loop_is_left_then_the_model_is_let_go() -> None:
+    class Writing(Endless):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            yield TextDelta('{"what": "x')
+            async for event in super().stream(request):
+                yield event
+
+    model = Writing()
+    for draft in Agent(model, output_type=Sum).drafts_sync("go"):
+        assert draft == {"what": "x"}
+        break
+
+    assert model.left.wait(5)
+
+
+def test_given_no_form_or_no_value_when_drafts_are_asked_for_then_it_is_told() -> None:
+    with pytest.raises(ConfigError, match="output_type"):
+        Agent("demo").drafts_sync("go")
+    with pytest.raises(RunFailed, match="not valid"):
+        list(Agent(ScriptedProvider(["no"], repeat_last=True), output_type=Sum).drafts_sync("go"))

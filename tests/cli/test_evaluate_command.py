@@ -97,3 +97,12 @@ def test_given_a_line_that_is_wrong_when_evaluated_then_the_error_names_it_and_t
     assert done.returncode == 2
     assert done.stderr.startswith("error: cases.jsonl:2: ")
     assert run(place, "none.jsonl", "--model", "demo").returncode == 2
+
+
+def test_given_a_picture_that_cannot_be_written_when_evaluated_then_that_is_said_before_anything_runs(
+    place: Path,
+) -> None:
+    done = run(place, "cases.jsonl", "--model", "demo", "--svg", "none/plot.svg")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--svg 'none/plot.svg' cannot be written" in done.stderr

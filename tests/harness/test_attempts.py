@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from judged import Answers, priced, runner_of, script, told, verdict
 
-from deepstrike import ConfigError, DoneEvent, InMemorySessionLog, RuntimeRunner, SessionError, TextDelta
+from deepstrike import Agent, ConfigError, DoneEvent, InMemorySessionLog, RuntimeRunner, SessionError, TextDelta
 from deepstrike.errors import Overloaded, SessionBusy
 from deepstrike.harness import (
     AttemptDoneEvent,
@@ -97,8 +97,22 @@ def test_given_wrong_things_when_built_then_the_error_names_them() -> None:
         EvalLoopHarness(runner, gate=Answers)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="QualityGate"):
         EvalLoopHarness(runner, gate=lambda request, outcome: True)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="provider"):
+    with pytest.raises(ConfigError, match="eval_provider must be a provider"):
         HarnessLoop(runner, object())  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="eval_provider must be a provider"):
+        SubAgentHarnessConfig("openai:gpt-5-mini")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="skill_dir must be the path of a folder"):
+        HarnessLoop(runner, script(), skill_dir=3)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"give its runner, agent\.runner_of"):
+        SinglePassHarness(Agent(script()))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="session_id must be a text"):
+        SinglePassHarness(runner).run_streaming(HarnessRequest("x"), session_id=3)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="the goal is empty"):
+        HarnessRequest(" ")
+    with pytest.raises(ConfigError, match="the goal must be a text"):
+        HarnessRequest(3)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="extensions must be a dict"):
+        HarnessRequest("x", extensions=[("seed", 1)])  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="RuntimeRunner"):
         SinglePassHarness(object())  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="HarnessRequest"):

@@ -398,6 +398,21 @@ async def test_given_wrong_arguments_when_evaluated_then_the_error_says_so(tmp_p
         await evaluate(runner, CASES, gate=Answers(True), eval_provider=script())
     with pytest.raises(ConfigError, match="max_attempts"):
         await evaluate(runner, CASES, max_attempts=2)
+    with pytest.raises(ConfigError, match="name"):
+        await evaluate(runner, CASES, name=3)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="session_id"):
+        await evaluate(runner, CASES, session_id=3)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="two evaluations"):
+        compare(await evaluate(runner, CASES), 3)  # type: ignore[arg-type]
+
+
+def test_given_texts_that_must_stand_in_the_answer_when_they_are_one_or_many_then_both_are_taken() -> None:
+    for contains in ("45", ("45",), ["45"]):
+        case = Case("sum", "What is 17 + 28?", contains)
+        assert (case.check("It is 45.").passed, case.check("It is 46.").passed) == (True, False)
+    for wrong in ("", [""], [3], 3):
+        with pytest.raises(ConfigError, match="contains must be a text"):
+            Case("sum", "What is 17 + 28?", wrong)  # type: ignore[arg-type]
 
 
 async def test_given_an_agent_when_evaluated_then_its_runner_is_used() -> None:

@@ -267,3 +267,22 @@ async def test_given_feedback_when_the_log_is_told_or_compared_then_it_is_there(
     parting = compare(left, right).parting
     assert parting is not None
     assert parting.kind == "feedback"
+
+
+@pytest.mark.parametrize(
+    "called", ["1. has three lines", "1. has three lines (required)", "1)", "Criterion 1", "#1", " 1 "]
+)
+async def test_given_a_judge_that_calls_a_criterion_as_the_list_does_when_judged_then_it_is_known(called: str) -> None:
+    request = HarnessRequest("Write a haiku", criteria=["has three lines"])
+
+    for met in (True, False):
+        outcome = await judged(script(verdict(True, "", criteria=[{"criterion": called, "passed": met}])), request)
+        assert (outcome.passed, outcome.overall_score) == (met, float(met))
+
+
+async def test_given_a_judge_that_names_another_criterion_when_judged_then_that_is_no_ruling() -> None:
+    request = HarnessRequest("Write a haiku", criteria=["has three lines"])
+
+    for called in ("2. has three lines", "10 lines", "1st line", "has 1 line"):
+        outcome = await judged(script(verdict(True, "", criteria=[{"criterion": called, "passed": True}])), request)
+        assert outcome.overall_score is None

@@ -97,6 +97,26 @@ def test_given_pairs_when_their_difference_is_taken_then_the_interval_is_newcomb
     assert found.high == pytest.approx(-0.2 + above)
 
 
+def test_given_pairs_that_all_agree_when_their_difference_is_taken_then_few_of_them_are_no_certainty() -> None:
+    few, many = difference([1.0, 0.0], [1.0, 0.0]), difference([1.0, 0.0] * 500, [1.0, 0.0] * 500)
+
+    assert (few.value, many.value) == (0.0, 0.0)
+    assert few.high - few.low > 1
+    assert 0 < many.high - many.low < 0.01
+
+
+def test_given_pairs_that_mostly_agree_when_their_difference_is_taken_then_the_correlation_is_corrected() -> None:
+    # 43 both, 0 only the first, 1 only the second, 12 neither: ad - bc = 516, less n/2.
+    left, right = [1.0] * 43 + [0.0] * 13, [1.0] * 44 + [0.0] * 12
+    phi = (43 * 12 - 56 / 2) / math.sqrt(43 * 13 * 44 * 12)
+    a, b = rate(left), rate(right)
+    assert a is not None
+    assert b is not None
+    x, y = b.value - b.low, a.high - a.value
+
+    assert difference(left, right).low == pytest.approx(1 / 56 - math.sqrt(x * x - 2 * phi * x * y + y * y))
+
+
 def test_given_two_agents_that_are_alike_when_compared_many_times_then_few_are_called_different() -> None:
     draw = random.Random(11)
     wrong = sum(

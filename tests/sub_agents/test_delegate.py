@@ -296,3 +296,25 @@ async def test_spawn_is_a_run_of_its_own() -> None:
         runner.spawn(AgentRunSpec("adder", "sum", tools=["ad"]))
     with pytest.raises(ConfigError, match="has no task"):
         runner.spawn(AgentRunSpec("adder"))
+
+
+async def test_the_extensions_of_a_run_reach_its_sub_agents_that_talk_to_its_model() -> None:
+    own = Cast({"b": ["done b"]})
+    roles = [
+        AgentRunSpec("same"),
+        AgentRunSpec("other", provider=own),
+        AgentRunSpec("cool", extensions={"temperature": 0.0}),
+    ]
+    calls = [delegates(task, role, call_id=task) for task, role in (("a", "same"), ("b", "other"), ("c", "cool"))]
+    model = Cast({"go": [calls, "end"], "a": ["done a"], "c": ["done c"]})
+    await runner_with(model, sub_agents=roles).run("go", extensions={"temperature": 0.5})
+    assert [request.extensions for request in model.asked("go")] == [{"temperature": 0.5}] * 2
+    assert [request.extensions for request in model.asked("a")] == [{"temperature": 0.5}]
+    assert [request.extensions for request in own.asked("b")] == [{}]
+    assert [request.extensions for request in model.asked("c")] == [{"temperature": 0.0}]
+
+
+async def test_the_extensions_of_a_run_reach_the_sub_agents_of_its_sub_agents() -> None:
+    model = Cast({"go": [[delegates("a")], "end"], "a": [[delegates("b")], "end"], "b": ["end"]})
+    await runner_with(model).run("go", extensions={"seed": 7})
+    assert [request.extensions for request in model.asked("b")] == [{"seed": 7}]

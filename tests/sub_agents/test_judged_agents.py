@@ -9,14 +9,18 @@ import pytest
 from families import Cast, Play, config_of, delegates, of_agents, results_of
 
 from deepstrike import (
+    AgentRunSpec,
     ConfigError,
     DoneEvent,
+    ErrorEvent,
     Governance,
     InMemorySessionLog,
     LocalExecutionPlane,
+    RunFailed,
     RuntimeOptions,
     RuntimeRunner,
     SubAgentHarnessConfig,
+    ToolContext,
     tool,
 )
 from deepstrike.providers.base import ToolCall
@@ -95,6 +99,96 @@ async def test_the_tries_share_what_the_sub_agent_was_granted() -> None:
     result = await runner_with(model, *[says(False, "no")] * 3, max_turns=11).run("go")
     assert len(model.asked("write")) == 5
     assert "(max_turns)" in result.text or "not good enough" in result.text
+
+
+async def test_tries_end_with_the_turns_and_the_best_work_stays() -> None:
+    model, verdicts = Cast(play("first", "second", "third")), [says(False, "no")] * 3
+    result = await runner_with(model, *verdicts, max_turns=5).run("go")
+    assert len(model.asked("write")) == 2
+    assert result.text.startswith("the sub-agent did not complete its task (max_turns): its work was not good enough")
+    assert result.text.endswith("Its last words: second")
+
+
+async def test_a_spawned_sub_agent_is_judged_and_tried_again() -> None:
+    log, model = InMemorySessionLog(), Cast({"write": ["bad", "good"]})
+    runner = runner_with(model, says(False, "rhyme it"), says(True), log=log)
+    run = runner.spawn(AgentRunSpec("poet", "write"), session_id="s")
+    events = [event async for event in run]
+    result = await run
+    assert (result.text, result.session_id, result.iterations, result.total_tokens) == ("good", "s", 2, 2 * 11 + 2 * 10)
+    assert [event.type for event in events].count("done") == 1
+    assert any("rhyme it" in repr(turn) for turn in model.asked("write")[1].turns)
+    assert await log.sessions() == ["s/1", "s/1/verdict", "s/2", "s/2/verdict"]
+
+    again = await runner_with(Cast({}), log=log).spawn(AgentRunSpec("poet", "write"), session_id="s")
+    assert (again.text, again.total_tokens) == ("good", result.total_tokens)
+
+
+async def test_a_spawned_sub_agent_that_never_passes_fails_with_the_reason() -> None:
+    runner = runner_with(Cast({"write": ["bad", "worse"]}), says(False, "no"), says(False, "no"), attempts=2)
+    run = runner.spawn(AgentRunSpec("poet", "write"))
+    error, done = [event async for event in run][-2:]
+    assert isinstance(error, ErrorEvent)
+    assert isinstance(done, DoneEvent)
+    assert (error.code, done.status) == ("not_passed", "error")
+    with pytest.raises(RunFailed, match="not good enough: no") as failed:
+        await run
+    assert (failed.value.code, failed.value.result.text) == ("not_passed", "worse")
+
+
+async def test_the_tries_of_a_spawned_sub_agent_share_its_turns_and_deps() -> None:
+    calls = [[ToolCall(f"c{n}", "look", "{}")] for n in range(2)]
+    model, seen = Cast({"write": [calls[0], "bad", calls[1], "never"]}), []
+
+    @tool
+    def look(context: ToolContext) -> str:
+        seen.append(context.deps)
+        return "nothing"
+
+    judge = ScriptedProvider([says(False, "no")] * 3)  # type: ignore[list-item]
+    runner = RuntimeRunner(
+        RuntimeOptions(
+            provider=model,
+            execution_plane=LocalExecutionPlane().register(look),
+            sub_agent_harness=SubAgentHarnessConfig(judge),
+        )
+    )
+    result = await runner.spawn(AgentRunSpec("poet", "write", max_turns=4), deps="mine")
+    assert (result.status, result.iterations, len(model.asked("write"))) == ("max_turns", 4, 4)
+    assert seen == ["mine", "mine"]
+
+
+@pytest.mark.parametrize("how", ["interrupt", "cancel", "close"])
+async def test_a_spawned_sub_agent_that_is_judged_can_be_stopped(how: str) -> None:
+    started = asyncio.Event()
+
+    class Slow(Cast):
+        async def stream(self, request):  # type: ignore[no-untyped-def]
+            yield TextDelta("on ")
+            started.set()
+            await asyncio.sleep(3600)
+
+    log = InMemorySessionLog()
+    runner = runner_with(Slow({}), log=log)
+    run = runner.spawn(AgentRunSpec("poet", "write"), session_id="s")
+    work = asyncio.ensure_future(run.result())
+    await started.wait()
+    if how == "interrupt":
+        runner.interrupt("s")
+        assert (await work).status == "user_abort"
+    elif how == "close":
+        await runner.aclose()
+        assert (await work).status == "user_abort"
+    else:
+        work.cancel()
+        await asyncio.wait([work])
+        assert work.cancelled()
+    assert len(asyncio.all_tasks()) == 1
+    assert await log.sessions() == ["s/1"]
+    done = await runner_with(Cast({"write": ["good"]}), says(True), log=log).spawn(
+        AgentRunSpec("poet", "write"), session_id="s"
+    )
+    assert done.text == "good"
 
 
 async def test_a_question_of_a_try_waits_for_its_answer_in_any_process() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
 import sys
 from dataclasses import dataclass, replace
@@ -46,6 +47,8 @@ def run_evaluation(setup: Setup, asked: Asked, *, as_json: bool) -> int:
     """Evaluate, also against another model; print what came of it; the exit code is that of the first."""
     if asked.at_least is not None and math.isnan(asked.at_least):
         raise ConfigError("--at-least takes a rate from 0 to 1, as in --at-least 0.9")
+    if asked.svg is not None and not os.access(Path(asked.svg).absolute().parent, os.W_OK | os.X_OK):
+        raise ConfigError(f"--svg {asked.svg!r} cannot be written: its folder is missing or not yours to write to")
     cases = read_cases(asked.cases)
     log = log_of(setup, asked.session_id)
     judge = None if asked.judge is None else provider_of(asked.judge, None)

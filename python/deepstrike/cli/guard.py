@@ -31,7 +31,8 @@ def guarded(work: Callable[[], int]) -> int:
         return exits.READER_GONE
     except OSError as error:
         _forget_stdout()
-        _say(f"reading or writing failed: {error.strerror or error}")
+        what = "" if error.filename is None else f" {error.filename!r}"
+        _say(f"reading or writing{what} failed: {error.strerror or error}")
         return exits.FAILED
     except KeyboardInterrupt:
         return exits.INTERRUPTED

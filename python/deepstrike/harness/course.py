@@ -93,7 +93,7 @@ class Course:
         if self._end is None and self._stopped:
             self._end = "user_abort"
         if self._end is None and not last:
-            self._end = self._purse.left().used_up
+            self._end = self._purse.left().ends
         return self._end is not None
 
     async def _attempt(self, number: int) -> AsyncGenerator[HarnessEvent, None]:
@@ -110,7 +110,7 @@ class Course:
             result = before
             yield _recalled(number, result)
         self._result = result
-        self._purse.spend(result.usage)
+        self._purse.spend(result.usage, result.iterations)
         verdict, draft, tokens = await self._judged(number, result, later)
         if draft is not None and verdict.passed and self._skill_dir is not None:
             yield await self._learn(draft, self._skill_dir)

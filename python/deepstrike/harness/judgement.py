@@ -6,6 +6,7 @@ Importing this module imports pydantic.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import (
@@ -154,10 +155,16 @@ def _named(rulings: Sequence[Ruling], criteria: Sequence[Criterion]) -> tuple[Cr
     known |= {_plain(each.text): each.text for each in criteria}
     found: dict[str, CriterionVerdict] = {}
     for ruling in rulings:
-        text = known.get(_plain(ruling.criterion))
+        text = known.get(_plain(ruling.criterion)) or known.get(_numbered(ruling.criterion))
         if text is not None and (text not in found or not ruling.passed):
             found[text] = CriterionVerdict(text, ruling.passed, ruling.reason.strip())
     return tuple(found[each.text] for each in criteria if each.text in found)
+
+
+def _numbered(text: str) -> str:
+    """The number that a criterion is called by, as the list shows it: "2. has a title (required)"."""
+    found = re.match(r"\s*(?:criterion\s+)?#?(\d+)(?:[.):]|\s*$)", text, re.IGNORECASE)
+    return "" if found is None else found[1]
 
 
 def _plain(text: str) -> str:

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from deepstrike.errors import ConfigError
 from deepstrike.harness.gate import GateProvider
 from deepstrike.kernel import clip
 from deepstrike.options import RuntimeOptions
@@ -55,10 +56,14 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelJudge:
-    """A model as a judge. `teaches`: it is also asked for a skill."""
+    """A model as a judge. `teaches`: it is also asked for a skill. Raises `ConfigError` for what is no provider."""
 
     provider: LLMProvider
     teaches: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.provider, type) or not callable(getattr(self.provider, "stream", None)):
+            raise ConfigError(f"eval_provider must be a provider, as in OpenAIProvider(…), not {self.provider!r:.80}")
 
     def runner(self, request: HarnessRequest, outcome: HarnessOutcome, left: Budget, log: SessionLog) -> RuntimeRunner:
         """See `Judge.runner`. Raises `ConfigError` where a budget in dollars meets a provider without a price."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from deepstrike.attempt import Budget
 from deepstrike.errors import ConfigError
+from deepstrike.given import session_name
 from deepstrike.harness.course import Course
 from deepstrike.harness.events import HarnessDoneEvent
 from deepstrike.harness.gate import require_gate
@@ -17,8 +19,7 @@ from deepstrike.harness.request import HarnessRequest
 from deepstrike.harness.stream import HarnessRun
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from deepstrike.harness.base import Attempts
     from deepstrike.harness.gate import QualityGate
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from deepstrike.harness.outcome import HarnessOutcome
     from deepstrike.providers.base import LLMProvider
     from deepstrike.stream import DoneEvent
+    from deepstrike.wire.message import Part
 
 MAX_ATTEMPTS = 3
 
@@ -36,9 +38,11 @@ class _Harness:
     def __init__(self, work: Attempts, judge: Judge | None, most: int, skill_dir: Path | None = None) -> None:
         missing = [name for name in ("attempt", "attend", "interrupt") if not callable(getattr(work, name, None))]
         if missing:
+            has_one = callable(getattr(work, "runner_of", None))
+            hint = "; give its runner, agent.runner_of(session_id)" if has_one else ""
             raise ConfigError(
                 f"a harness is made of a RuntimeRunner, or of something else that can begin attempts; "
-                f"{type(work).__name__} has no {missing[0]}(…)"
+                f"{type(work).__name__} has no {missing[0]}(…){hint}"
             )
         self._work = work
         self._judge = judge
@@ -75,7 +79,7 @@ class _Harness:
         """
         if not isinstance(request, HarnessRequest):
             raise ConfigError(f"a harness runs a HarnessRequest(goal=…), not {type(request).__name__}")
-        session = secrets.token_hex(8) if session_id is None else session_id
+        session = secrets.token_hex(8) if session_id is None else session_name(session_id)
         return HarnessRun(Course(self._work, request, self._judge, self._most, session, answers, self._skill_dir))
 
 
@@ -117,6 +121,8 @@ class HarnessLoop(_Harness):
         max_attempts: int = MAX_ATTEMPTS,
         skill_dir: str | os.PathLike[str] | None = None,
     ) -> None:
+        if skill_dir is not None and not isinstance(skill_dir, str | os.PathLike):
+            raise ConfigError(f'skill_dir must be the path of a folder, as in "./skills", not {skill_dir!r}')
         folder = None if skill_dir is None else Path(skill_dir).expanduser().absolute()
         judge = ModelJudge(eval_provider, teaches=folder is not None)
         super().__init__(runner, judge, _attempts(max_attempts), folder)
@@ -138,7 +144,7 @@ class SubAgentHarnessConfig:
         """Raises `ConfigError` where there is a budget in dollars and `eval_provider` has no price."""
         ModelJudge(self.eval_provider).options(Budget(cost_usd=max_cost_usd))
 
-    def trying(self, work: Attempts, task: str, session_id: str) -> HarnessRun:
+    def trying(self, work: Attempts, task: str | Sequence[Part], session_id: str) -> HarnessRun:
         """The attempts at a sub-agent's task; see `deepstrike.tries.TriesHarness`."""
         loop = HarnessLoop(work, self.eval_provider, max_attempts=self.max_attempts)
         return loop.run_streaming(HarnessRequest(task), session_id=session_id)

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class Purse:
-    """Tokens and dollars as they are reported, time by the clock in force from the first attempt of this call on."""
+    """Tokens and dollars as they are reported, turns of the attempts, time from the first attempt of this call on."""
 
-    __slots__ = ("_budget", "_since", "unpriced", "usage")
+    __slots__ = ("_budget", "_since", "_turns", "unpriced", "usage")
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._since = 0
+        self._since = self._turns = 0
         self.usage = UsageEvent(0, 0, cost_usd=0.0)
         self.unpriced = False
 
@@ -26,8 +26,9 @@ class Purse:
         """Time counts from now on."""
         self._since = current_clock().now_ms()
 
-    def spend(self, usage: UsageEvent) -> None:
-        """Count a run."""
+    def spend(self, usage: UsageEvent, turns: int = 0) -> None:
+        """Count a run; the turns are those of an attempt."""
+        self._turns += turns
         self.unpriced = self.unpriced or (usage.cost_usd is None and usage.input_tokens + usage.output_tokens > 0)
         before = self.usage
         self.usage = UsageEvent(
@@ -51,4 +52,5 @@ class Purse:
 
     def left(self) -> Budget:
         """What may still be spent."""
-        return self._budget.less(self.tokens, self.usage.cost_usd or 0.0, current_clock().now_ms() - self._since)
+        passed = current_clock().now_ms() - self._since
+        return self._budget.less(self.tokens, self.usage.cost_usd or 0.0, passed, self._turns)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ConfigError
+from deepstrike.given import goal_parts
 
 if TYPE_CHECKING:
     from deepstrike.wire.message import Part
@@ -39,7 +40,7 @@ class HarnessRequest:
     """A goal, what a good answer to it meets, and extensions for the model that pursues it.
 
     `goal` is a text or content parts. `criteria` are texts, which are required then, or `Criterion`s; they stand with
-    the goal in the prompt. Raises `ConfigError`; a goal that is wrong is told where the harness runs it.
+    the goal in the prompt. Raises `ConfigError`; an extension that the provider does not know is told by the run.
     """
 
     goal: str | Sequence[Part]
@@ -47,6 +48,9 @@ class HarnessRequest:
     extensions: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
+        goal_parts(self.goal)
+        if self.extensions is not None and not isinstance(self.extensions, Mapping):
+            raise ConfigError('extensions must be a dict of fields by name, as in extensions={"temperature": 0.1}')
         given = self.criteria
         if given is not None and (isinstance(given, str) or not isinstance(given, Sequence)):
             raise ConfigError("criteria must be a list: write criteria=['has a title', Criterion(…)]")

@@ -134,7 +134,7 @@ def _check_retries(retries: int | None) -> None:
 
 def check_name(name: str) -> None:
     """Raises `ConfigError` for a name that no host could show. Dots and spaces are fine: wire names are mapped."""
-    if not name or name != name.strip() or not name.isprintable():
+    if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
         raise ConfigError(f"tool name {name!r}: give a non-empty, printable name without blanks around it")
     if len(name) > MAX_NAME:
         raise ConfigError(f"tool name {name[:20]!r}…: at most {MAX_NAME} characters, this one has {len(name)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,14 +26,14 @@ _MOST_ID = 200
 class Case:
     """A goal, and what says that its answer is right.
 
-    `contains` are texts that must stand in the answer, `equals` is the whole answer; both without regard to case and
-    to how much white space there is. `criteria` are for a judge, as in a `HarnessRequest`. `id` names the case among
-    the others and in the log. Raises `ConfigError`.
+    `contains` is a text, or several, that must stand in the answer, `equals` is the whole answer; both without regard
+    to case and to how much white space there is. `criteria` are for a judge, as in a `HarnessRequest`. `id` names the
+    case among the others and in the log. Raises `ConfigError`.
     """
 
     id: str
     goal: str
-    contains: tuple[str, ...] = ()
+    contains: str | Sequence[str] = ()
     equals: str | None = None
     criteria: tuple[str | Criterion, ...] = ()
     extensions: Mapping[str, object] = field(default_factory=dict)
@@ -43,8 +43,8 @@ class Case:
             raise ConfigError(f"the id of a case must be a text of 1 to {_MOST_ID} characters, not {self.id!r:.80}")
         if not isinstance(self.goal, str) or not self.goal.strip():
             raise ConfigError(f"case {self.id!r}: the goal must be a text that is not empty")
-        if not isinstance(self.contains, tuple) or not all(isinstance(text, str) and text for text in self.contains):
-            raise ConfigError(f"case {self.id!r}: contains must be a tuple of texts that are not empty")
+        if not isinstance(self.contains, Sequence) or not all(isinstance(text, str) and text for text in self.texts):
+            raise ConfigError(f"case {self.id!r}: contains must be a text, or a list of texts, that is not empty")
         if self.equals is not None and not isinstance(self.equals, str):
             raise ConfigError(f"case {self.id!r}: equals must be a text")
         self.request()
@@ -52,7 +52,12 @@ class Case:
     @property
     def checks_itself(self) -> bool:
         """Whether the case says what the answer must be, so that nobody need judge it."""
-        return bool(self.contains) or self.equals is not None
+        return bool(self.texts) or self.equals is not None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What must stand in the answer."""
+        return (self.contains,) if isinstance(self.contains, str) else tuple(self.contains)
 
     @property
     def digest(self) -> str:
@@ -68,7 +73,7 @@ class Case:
     def check(self, answer: str) -> Verdict:
         """What the case itself says of an answer; it passes one of which it says nothing."""
         said = _plain(answer)
-        missing = [text for text in self.contains if _plain(text) not in said]
+        missing = [text for text in self.texts if _plain(text) not in said]
         if missing:
             return Verdict(False, f"the answer does not contain {missing[0]!r}")
         if self.equals is not None and said != _plain(self.equals):

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from deepstrike.errors import ConfigError
+from deepstrike.harness.evaluate.report import Evaluation
 from deepstrike.harness.evaluate.statistics import Interval, chance, difference
 
 if TYPE_CHECKING:
-    from deepstrike.harness.evaluate.report import Evaluation, Tally
+    from deepstrike.harness.evaluate.report import Tally
 
 ALPHA: Final = 0.05
 """A difference that chance alone makes more often than this is no win."""
@@ -68,6 +69,9 @@ def compare(left: Evaluation, right: Evaluation) -> Comparison:
 
     Raises `ConfigError` where they share no case that both have measured in full with the same number of trials.
     """
+    for each in (left, right):
+        if not isinstance(each, Evaluation):
+            raise ConfigError(f"compare takes two evaluations, as evaluate gives them, not {type(each).__name__}")
     if left.repeats != right.repeats:
         raise ConfigError(
             f"the one has {left.repeats} trials a case, the other {right.repeats}: evaluate both with the same repeats"

@@ -58,7 +58,8 @@ def difference(left: Sequence[float], right: Sequence[float]) -> Interval:
     """The mean of right - left over pairs, each from 0 to 1, with its interval by Newcombe. At least one pair.
 
     R. G. Newcombe, Improved confidence intervals for the difference between binomial proportions based on paired data,
-    Statistics in Medicine 17 (1998) 2635-2650, method 8: the Wilson intervals of both, joined by their correlation.
+    Statistics in Medicine 17 (1998) 2635-2650, method 10: the Wilson intervals of both, joined by their correlation,
+    which is corrected for continuity, so that a few pairs that agree are not taken for certainty.
     """
     a, b = rate(left), rate(right)
     if a is None or b is None:
@@ -79,7 +80,8 @@ def _correlation(left: Sequence[float], right: Sequence[float]) -> float:
     a, b = math.fsum(left) / n, math.fsum(right) / n
     both = math.fsum((x - a) * (y - b) for x, y in zip(left, right, strict=True))
     spread = math.sqrt(math.fsum((x - a) ** 2 for x in left) * math.fsum((y - b) ** 2 for y in right))
-    return both / spread if spread else 0.0
+    corrected = max(both - 0.5, 0.0) if both > 0 else both
+    return corrected / spread if spread else 0.0
 
 
 def chance(differences: Sequence[int]) -> float:

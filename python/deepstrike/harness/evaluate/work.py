@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from deepstrike.errors import ConfigError, DeepStrikeError
+from deepstrike.given import session_name
 from deepstrike.harness.evaluate.cases import Case, cases_of
 from deepstrike.harness.evaluate.report import Evaluation, Trial
 from deepstrike.harness.loops import EvalLoopHarness, HarnessLoop, SinglePassHarness
@@ -69,11 +70,13 @@ async def evaluate(
     work = agent.runner_of(session_id) if isinstance(agent, HasRunner) else agent
     harness = _harness(work, gate, eval_provider, max_attempts)
     found = cases_of(cases)
+    if not isinstance(name, str):
+        raise ConfigError(f"name must be a text, not {type(name).__name__}")
     for number, value in (("repeats", repeats), ("concurrency", concurrency)):
         _require_count(number, value)
     if gate is None and eval_provider is None:
         _require_checks(found)
-    bench = _Bench(work, harness, secrets.token_hex(4) if session_id is None else session_id, on_trial)
+    bench = _Bench(work, harness, secrets.token_hex(4) if session_id is None else session_name(session_id), on_trial)
     return await bench.run(found, repeats, concurrency, name)
 
 
