@@ -67,7 +67,8 @@ class RuntimeOptions:
     timeout_ms: active time of one goal in milliseconds (status `timeout`); None means no limit.
     extensions: sampling and provider fields. One that the provider does not know raises, one that the model refuses is
         dropped with a warning. `max_output_tokens` is the output limit.
-    system_prompt, initial_memory: slots 1 and 2 of the context. The memories stand in one block that none of them can close.
+    system_prompt, initial_memory: slots 1 and 2 of the context. The memories stand in one block, which none of them can
+        close.
     agent_id: a name for this agent, seen by tools as `ToolContext.agent_id`; whose memory it is in `dream_store`.
     skill_dir: a folder of skills (docs/skills.md), read anew for each run. A line for each stands in slot 2, behind
         `initial_memory`, in at most a twentieth of the window; the model loads one by the meta-tool `skill`.

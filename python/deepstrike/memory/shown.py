@@ -55,7 +55,7 @@ def shown(entries: Sequence[MemoryEntry]) -> str:
 
 
 def preloaded(texts: Sequence[str]) -> tuple[str, ...]:
-    """Texts that stand in every prompt, as one block: none of them can close it, or open another. None without texts."""
+    """Texts that stand in every prompt, as one block that none of them can close; nothing without texts."""
     if not texts:
         return ()
     kept = (_MARK.sub("&lt;", text) for text in texts)
