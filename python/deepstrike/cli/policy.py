@@ -14,7 +14,7 @@ from deepstrike.cli.safe import one_line
 from deepstrike.cli.telling import json_line
 from deepstrike.errors import ConfigError, SessionError
 from deepstrike.governance.backtest import backtest
-from deepstrike.governance.policy import Governance
+from deepstrike.governance.policy import Governance, summary
 from deepstrike.kernel import Corrupt, Newer
 from deepstrike.secrets.shapes import masked
 from deepstrike.sessions.places import default_path
@@ -41,15 +41,7 @@ def check_policy(path: str, *, as_json: bool) -> int:
     if as_json:
         _write([json_line(msgspec.json.decode(msgspec.json.encode(policy)))])
         return 0
-    counts = (
-        (len(policy.rules), "rules"),
-        (len(policy.blocked), "blocks"),
-        (len(policy.rates), "rate limits"),
-        (len(policy.constraints), "constraints"),
-        (sum(len(manager.entries) for manager in policy.permissions), "permissions"),
-    )
-    held = ", ".join(f"{number} {word}" for number, word in counts if number)
-    _write([f"{one_line(path)}: default {policy.default}" + (f", {held}" if held else "")])
+    _write([f"{one_line(path)}: {summary(policy)}"])
     return 0
 
 
