@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from deepstrike.cli.place import with_log
-from deepstrike.cli.safe import one_line
-from deepstrike.cli.telling import json_line
+from deepstrike.cli.safe import json_line, one_line
 from deepstrike.errors import ConfigError, SessionError
 from deepstrike.governance.backtest import backtest
 from deepstrike.governance.policy import Governance, summary
 from deepstrike.kernel import Corrupt, Newer
-from deepstrike.secrets.shapes import masked
 from deepstrike.sessions.places import default_path
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ def _change(change: Change) -> Iterator[str]:
     by = f" by {verdict.stage}, {one_line(verdict.rule)}: {one_line(verdict.reason)}" if verdict.rule else ""
     yield f"{_WORDS[change.kind]}: {change.count}{by}"
     yield (
-        f"  for example {one_line(call.tool)} {one_line(masked(call.arguments))} "
+        f"  for example {one_line(call.tool)} {one_line(call.arguments)} "
         f"(session {one_line(call.session_id)}, record {call.seq}, then {_WAS[call.was]})"
     )
 
