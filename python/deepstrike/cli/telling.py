@@ -87,7 +87,7 @@ def _turn(turn: TurnStory, number: int) -> Iterator[str]:
 def _call(call: CallStory) -> Iterator[str]:
     yield f"        → {one_line(call.name, 80)}({one_line(call.arguments)})"
     for verdict in call.verdicts:
-        if isinstance(verdict, Refuse | Ask):
+        if isinstance(verdict, Ask) or (isinstance(verdict, Refuse) and not verdict.unfit):
             word = "denied" if isinstance(verdict, Refuse) else "asks"
             yield f"          {word} by {one_line(verdict.stage)}: {one_line(verdict.reason)}"
     for question in call.questions:
