@@ -133,7 +133,7 @@ def test_given_wrong_files_when_used_then_the_code_is_2_and_the_message_says_whe
 def test_given_a_right_policy_when_checked_then_it_is_counted(place: Path) -> None:
     (place / "good.yaml").write_text("default: deny\nrules:\n  - allow: [look, 'fs.*']\nblock: rm_rf\n")
     done = policy(place, "check", "good.yaml")
-    assert (done.returncode, done.stdout) == (0, "good.yaml: default deny, 2 rules, 1 blocks\n")
+    assert (done.returncode, done.stdout) == (0, "good.yaml: default deny, 2 rules, 1 block\n")
     assert json.loads(policy(place, "check", "good.yaml", "--json").stdout)["blocked"] == ["rm_rf"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import re
@@ -240,6 +241,7 @@ def test_given_a_policy_file_when_read_then_it_is_the_policy_made_by_hand(tmp_pa
             "policy.yaml:3: unknown word 'patern' in the schema; did you mean 'pattern'?",
         ),
         ("constraints:\n  - tool: x\n    schema: {properties: {a: {format: email}}}\n", "`format` is not checked"),
+        ("constraints:\n  - tool: x\n    values: {a: [.inf]}\n", "policy.yaml:2: the schema cannot be written as JSON"),
     ],
 )
 def test_given_a_wrong_policy_file_when_read_then_the_error_names_the_line(
@@ -294,6 +296,44 @@ def test_given_everything_revoked_when_evaluated_then_no_older_grant_lets_pass()
     assert manager.grant("fs", "*").evaluate("fs", "delete").allowed is True
 
 
+NO_END = Path("/dev/zero")
+
+
+@pytest.mark.skipif(not NO_END.exists(), reason="there is no such device here")
+def test_given_a_file_without_end_when_read_then_it_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"longer than"):
+        Governance.from_file(NO_END)
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, [1, math.nan], {"deep": math.inf}])
+def test_given_what_is_no_number_when_it_would_become_null_then_it_is_refused(odd: object) -> None:
+    with pytest.raises(ConfigError, match=r"cannot be written as JSON"):
+        Governance().allow_param_values("pay", "amount", [odd])
+    with pytest.raises(ConfigError, match=r"cannot be written as JSON"):
+        Governance().evaluate("pay", {"amount": odd})
+
+
+def test_given_null_when_it_is_meant_then_it_is_taken() -> None:
+    governance = Governance().allow_param_values("pay", "amount", [None])
+    assert [governance.evaluate("pay", {"amount": each}).kind for each in (None, 1)] == ["allow", "deny"]
+
+
+def test_given_a_bound_beyond_every_float_when_set_then_it_holds() -> None:
+    governance = Governance().limit_param_range("pay", "amount", max=10**400)
+    kinds = [governance.evaluate("pay", {"amount": each}).kind for each in (10**400, 10**400 + 1)]
+    assert kinds == ["allow", "deny"]
+
+
+def test_given_arguments_that_nest_too_deep_when_evaluated_then_they_are_denied() -> None:
+    verdict = Governance().evaluate("pay", '{"a":' + "[" * 5_000 + "]" * 5_000 + "}")
+    assert (verdict.kind, verdict.stage) == ("deny", "audit")
+
+
+def test_given_a_policy_when_shown_then_it_says_what_it_holds() -> None:
+    governance = Governance("deny").add_permission_rule("see", "allow").block_tool("rm").block_tool("mv")
+    assert repr(governance) == "<Governance: default deny, 1 rule, 2 blocks>"
+
+
 def test_given_a_file_that_is_not_there_when_read_then_it_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.yaml"):
         Governance.from_file(tmp_path / "nowhere.yaml")
@@ -325,7 +365,7 @@ def fits(pattern: str, name: str) -> bool:
 
 
 def test_given_random_globs_when_matched_then_they_fit_what_the_reference_fits() -> None:
-    letters, odd = "ab-]^.", "ab*?[]!-^.\\"
+    letters, odd = "ab-]^.[!*\\", "ab*?[]!-^.\\"
     seed = int(os.environ.get("DEEPSTRIKE_SEED", "20261130"))
     print(f"seed {seed}")
     dice = random.Random(seed)

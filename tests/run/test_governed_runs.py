@@ -35,7 +35,9 @@ from deepstrike import (
     ToolResultEvent,
 )
 from deepstrike.governance import PermissionMode
+from deepstrike.governance.backtest import judged_calls
 from deepstrike.kernel import Judge, Kernel, KernelFault, decode_record
+from deepstrike.replay.proof import replay
 from deepstrike.testing import ManualClock
 from deepstrike.wire.event import Judged, PolicyChanged, Started
 from deepstrike.wire.policy import Policy
@@ -85,6 +87,20 @@ async def test_a_blocked_call_never_runs_is_told_as_refused_and_leaves_one_recor
     )
     assert await audit_of(log) == [("Refuse", STAGES[:2])] * 3
     assert_paired(script.turns[3])
+
+
+async def test_calls_that_are_not_valid_leave_a_record_each_and_are_told_by_their_result_alone() -> None:
+    log, shell = InMemorySessionLog(), Shell()
+    script = Script(calls(call("nope", "{}", "a"), call("rm_rf", '{"p": 1}', "b"), call("look", "{}", "c")), say("ok"))
+    runner = runner_of(script, shell.rm_rf, shell.look, log=log, governance=Governance())
+    events = await events_of(runner.run_streaming("go", session_id="s"))
+    kinds = [event.error_kind for event in only(ToolResultEvent, events)]
+    assert (kinds, shell.ran) == (["unknown_tool", "invalid_arguments", None], ["look"])
+    assert only(ToolDeniedEvent, events) == []
+    assert await audit_of(log) == [("Refuse", ["validation"]), ("Refuse", ["validation"]), ("Allow", STAGES)]
+    records = await log.read("s")
+    assert [judged.tool for judged in judged_calls("s", records)] == ["look"]
+    assert replay(records).equal
 
 
 async def test_a_model_that_never_gives_up_is_stopped_by_the_number_of_turns() -> None:

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from deepstrike.cli import exits
 from deepstrike.cli.place import fold, records_of, with_log
-from deepstrike.cli.safe import one_line
-from deepstrike.cli.telling import json_line
+from deepstrike.cli.safe import json_line, one_line
 from deepstrike.replay.comparison import Comparison, compare
 from deepstrike.replay.proof import Replay, replay
-from deepstrike.secrets.shapes import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +52,7 @@ def _replayed(report: Replay) -> Iterator[str]:
         return
     yield f"differs at record {divergence.seq}, behind {report.proved} records that are the same"
     yield f"recorded {divergence.recorded or 'nothing'}, came out {divergence.replayed or 'nothing'}"
-    yield f"cause: {one_line(masked(divergence.cause), 400)}"
+    yield f"cause: {one_line(divergence.cause, 400)}"
     yield from map(_difference, divergence.differences)
 
 
@@ -66,13 +64,13 @@ def _compared(comparison: Comparison) -> Iterator[str]:
         where = " and ".join(f"record {seq}" for seq in (parting.left, parting.right) if seq is not None)
         at = f", at {where}" if where else ""
         yield f"differs behind {parting.turn} turns that are the same{at} [{parting.kind}]"
-        yield f"cause: {one_line(masked(parting.cause), 400)}"
+        yield f"cause: {one_line(parting.cause, 400)}"
         yield from map(_difference, parting.differences)
     yield from (f"note: {one_line(note, 400)}" for note in comparison.notes)
 
 
 def _difference(difference: Difference) -> str:
-    left, right = (one_line(masked(text), 300) or "(nothing)" for text in (difference.left, difference.right))
+    left, right = (one_line(text, 300) or "(nothing)" for text in (difference.left, difference.right))
     return f"  {one_line(difference.path)}\n    - {left}\n    + {right}"
 
 

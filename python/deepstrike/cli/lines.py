@@ -35,15 +35,16 @@ def agent_line(path: Sequence[str], event: ToolCallEvent) -> str:
 
 def result_line(event: ToolResultEvent) -> str:
     """`← 45`, `✗ add: invalid_arguments: …` for an error."""
-    content = one_line(masked(event.content))
+    content = one_line(event.content)
     if event.is_error:
         return f"✗ {one_line(event.name or event.call_id, 80)}: {event.error_kind or 'error'}: {content}"
     return f"← {content or '(nothing)'}"
 
 
 def retry_line(event: RetryEvent) -> str:
-    """`retry 1 in 2.0 s: overloaded`"""
-    return f"retry {event.attempt} in {event.delay_ms / 1000:.1f} s: {one_line(event.reason)}"
+    """`retry 1 in 2.0 s: overloaded` of a model call, `retry 1 of look in 0.5 s: …` of a tool's."""
+    tool = "" if event.name is None else f" of {one_line(event.name, 80)}"
+    return f"retry {event.attempt}{tool} in {event.delay_ms / 1000:.1f} s: {one_line(event.reason)}"
 
 
 def notice_line(event: NoticeEvent) -> str:
@@ -74,5 +75,10 @@ def done_line(event: DoneEvent, elapsed_ms: int) -> str:
 
 
 def _arguments(arguments: Mapping[str, object]) -> str:
-    shown = (f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in arguments.items())
-    return one_line(masked(", ".join(map(visible, shown))))
+    return one_line(", ".join(visible(_argument(name, value)) for name, value in arguments.items()))
+
+
+def _argument(name: str, value: object) -> str:
+    """`name=value`, masked as JSON: that is where a name tells of a secret."""
+    pair = masked(json.dumps({name: value}, ensure_ascii=False, default=str))
+    return f"{name}={pair.removeprefix(f'{{{json.dumps(name, ensure_ascii=False)}: ').removesuffix('}')}"

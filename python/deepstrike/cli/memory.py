@@ -10,8 +10,7 @@ import click
 from deepstrike.cli import exits
 from deepstrike.cli.pursue import Loop
 from deepstrike.cli.remembered import diff_lines, entry_lines, listed, name_of, plain_diff, plain_entry
-from deepstrike.cli.safe import one_line
-from deepstrike.cli.telling import json_line
+from deepstrike.cli.safe import json_line, one_line
 from deepstrike.errors import ConfigError, UnknownSession
 from deepstrike.memory.curation import is_current
 from deepstrike.memory.sqlite import SqliteDreamStore

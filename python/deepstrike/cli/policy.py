@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from deepstrike.cli.place import with_log
-from deepstrike.cli.safe import one_line
-from deepstrike.cli.telling import json_line
+from deepstrike.cli.safe import json_line, one_line
 from deepstrike.errors import ConfigError, SessionError
 from deepstrike.governance.backtest import backtest
-from deepstrike.governance.policy import Governance
+from deepstrike.governance.policy import Governance, summary
 from deepstrike.kernel import Corrupt, Newer
-from deepstrike.secrets.shapes import masked
 from deepstrike.sessions.places import default_path
 
 if TYPE_CHECKING:
@@ -41,15 +39,7 @@ def check_policy(path: str, *, as_json: bool) -> int:
     if as_json:
         _write([json_line(msgspec.json.decode(msgspec.json.encode(policy)))])
         return 0
-    counts = (
-        (len(policy.rules), "rules"),
-        (len(policy.blocked), "blocks"),
-        (len(policy.rates), "rate limits"),
-        (len(policy.constraints), "constraints"),
-        (sum(len(manager.entries) for manager in policy.permissions), "permissions"),
-    )
-    held = ", ".join(f"{number} {word}" for number, word in counts if number)
-    _write([f"{one_line(path)}: default {policy.default}" + (f", {held}" if held else "")])
+    _write([f"{one_line(path)}: {summary(policy)}"])
     return 0
 
 
@@ -91,7 +81,7 @@ def _change(change: Change) -> Iterator[str]:
     by = f" by {verdict.stage}, {one_line(verdict.rule)}: {one_line(verdict.reason)}" if verdict.rule else ""
     yield f"{_WORDS[change.kind]}: {change.count}{by}"
     yield (
-        f"  for example {one_line(call.tool)} {one_line(masked(call.arguments))} "
+        f"  for example {one_line(call.tool)} {one_line(call.arguments)} "
         f"(session {one_line(call.session_id)}, record {call.seq}, then {_WAS[call.was]})"
     )
 

@@ -9,7 +9,6 @@ from deepstrike.memory.curation import digest, is_current, plain
 from deepstrike.memory.memory_rows import entry_digest
 from deepstrike.memory.messages import words_of
 from deepstrike.memory.shown import UNTRUSTED, day_of
-from deepstrike.secrets.shapes import masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +44,7 @@ def entry_lines(entry: MemoryEntry, entries: Sequence[MemoryEntry], sessions: Se
     if metadata.get("session_id") is not None:
         yield f"  from        session {one_line(str(metadata['session_id']), 80)}, turn {metadata.get('record')}"
     if said := _source(entry, sessions):
-        yield f"  where       {one_line(masked(said), _LONG)}"
+        yield f"  where       {one_line(said, _LONG)}"
     mine = digest(entry.text)
     for other in entries:
         if other.metadata.get("superseded_by") == mine:
@@ -80,7 +79,7 @@ def plain_diff(diff: DreamDiff) -> dict[str, object]:
 
 
 def _text(entry: MemoryEntry) -> str:
-    return one_line(masked(entry.text), _LONG)
+    return one_line(entry.text, _LONG)
 
 
 def _since(entry: MemoryEntry) -> str:

@@ -1,11 +1,18 @@
 """Text from a model or a tool, made safe to show.
 
 Such text may hold control characters that move the cursor, retitle the window, hide or reorder what is read. They are
-shown as escapes instead of being obeyed.
+shown as escapes instead of being obeyed. On a line about something it may also hold what looks like a secret, which is
+masked.
 """
 
 from __future__ import annotations
 
+import json
+from typing import Final
+
+from deepstrike.secrets.shapes import masked
+
+_LONGEST_SECRET: Final = 4096
 _KEPT = (0x09, 0x0A)
 _CONTROLS = (
     *(code for code in range(0x20) if code not in _KEPT),  # C0
@@ -40,7 +47,13 @@ def visible_json(line: str) -> str:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """`text` on one line of at most `limit` characters, made visible."""
-    words = " ".join(text[: limit * 4].split())
+    """`text` on one line of at most `limit` characters, made visible, secrets masked by their shape."""
+    shown = masked(text[: limit * 4 + _LONGEST_SECRET])[: limit * 4]
+    words = " ".join(shown.split())
     cut = len(words) > limit or len(text) > limit * 4
     return visible(words[:limit]) + (" …" if cut else "")
+
+
+def json_line(value: object) -> str:
+    """`value` as one line of JSON in ASCII, which no terminal obeys; secrets masked by their shape."""
+    return masked(json.dumps(value))

@@ -12,8 +12,8 @@ import msgspec
 from deepstrike.cli import exits
 from deepstrike.cli.hint import log_option
 from deepstrike.cli.place import fold, records_of, unknown, with_log
-from deepstrike.cli.safe import one_line, visible, visible_json
-from deepstrike.cli.telling import ago, goal_text, json_line, session_lines
+from deepstrike.cli.safe import json_line, one_line, visible, visible_json
+from deepstrike.cli.telling import ago, goal_text, session_lines
 from deepstrike.clock import current_clock
 from deepstrike.errors import ConfigError, CorruptLog, SessionError, UnknownSession
 from deepstrike.host.requests import open_requests
@@ -187,7 +187,7 @@ def _name(row: _Row) -> str:
 
 def _listed(row: _Row, width: int, now: int) -> str:
     when = ago(row.at, now) if row.at else ""
-    about = one_line(masked(row.trouble or row.goal), 80)
+    about = one_line(row.trouble or row.goal, 80)
     waits = f" ({row.pending} pending)" if row.pending else ""
     return f"{_name(row):<{width}}  {row.status:<{_STATUS_WIDTH}}{waits}  {when:>10}  {row.records:>5} records  {about}"
 

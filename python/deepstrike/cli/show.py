@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Mapping
@@ -21,8 +20,10 @@ from deepstrike.cli.lines import (
     result_line,
     retry_line,
 )
-from deepstrike.cli.safe import one_line, visible
+from deepstrike.cli.safe import json_line, one_line, visible
 from deepstrike.clock import current_clock
+from deepstrike.secrets.curtain import Curtain
+from deepstrike.secrets.shapes import masked
 from deepstrike.stream import (
     AgentEvent,
     DoneEvent,
@@ -71,7 +72,7 @@ def show_for(*, as_json: bool, everything_to_stdout: bool = False, options: str 
 
 
 class JsonShow:
-    """One JSON object a line for each event: `type`, then the event's fields. ASCII only."""
+    """One JSON object a line for each event: `type`, then the event's fields. ASCII only, secrets masked."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -85,7 +86,7 @@ class JsonShow:
         return
 
     def event(self, event: StreamEvent) -> None:
-        self._out.write(json.dumps(_plain(event)) + "\n")
+        self._out.write(json_line(_plain(event)) + "\n")
         self._out.flush()
 
 
@@ -96,6 +97,7 @@ class PlainShow:
         self._answer = answer
         self._progress = progress
         self._options = options
+        self._curtain = Curtain()
         self._line_open = False
         self._began_ms = current_clock().now_ms()
 
@@ -112,8 +114,7 @@ class PlainShow:
         match event:
             case TextDelta(delta) if delta:
                 self._line_open = not delta.endswith("\n")
-                self._answer.write(visible(delta))
-                self._answer.flush()
+                self._say(self._curtain.passed(delta))
             case ToolCallEvent():
                 self._line(call_line(event))
             case AgentEvent(path, ToolCallEvent() as call):
@@ -136,16 +137,19 @@ class PlainShow:
         self._progress.write(line + "\n")
         self._progress.flush()
 
+    def _say(self, text: str) -> None:
+        self._answer.write(visible(text))
+        self._answer.flush()
+
     def _end_line(self) -> None:
         if self._line_open:
             self._line_open = False
-            self._answer.write("\n")
-            self._answer.flush()
+            self._say(self._curtain.rest() + "\n")
 
 
 def progress_of(event: ToolDeltaEvent) -> str:
     """The last words of a tool's progress, short enough for a status line."""
-    return one_line(event.delta[-60:], 60)
+    return one_line(masked(event.delta)[-60:], 60)
 
 
 def _plain(value: object) -> object:

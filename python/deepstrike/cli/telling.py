@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from deepstrike.cli.lines import pending_lines
@@ -40,7 +39,7 @@ def session_lines(story: Story, pending: tuple[PendingRequest, ...], now_ms: int
         number += len(goal.turns)
     if pending:
         yield ""
-        yield from map(masked, pending_lines(pending, story.session_id, options))
+        yield from pending_lines(pending, story.session_id, options)
 
 
 def ago(then_ms: int, now_ms: int) -> str:
@@ -58,8 +57,8 @@ def goal_text(goal: GoalStory) -> str:
 
 def _goal(goal: GoalStory, number: int, now_ms: int) -> Iterator[str]:
     yield from _block("goal    ", goal_text(goal))
-    yield from (f"          must: {_safe_line(criterion)}" for criterion in goal.started.criteria)
-    yield from (f"          feedback: {_safe_line(said.text)}" for said in goal.started.feedback)
+    yield from (f"          must: {one_line(criterion)}" for criterion in goal.started.criteria)
+    yield from (f"          feedback: {one_line(said.text)}" for said in goal.started.feedback)
     config = goal.started.config
     model = one_line(config.model.id) or "a model without a name"
     yield f"          {ago(goal.at, now_ms)} · {model} · {_count(len(config.tools), 'tool')}"
@@ -80,36 +79,36 @@ def _turn(turn: TurnStory, number: int) -> Iterator[str]:
         elif isinstance(part, Thinking):
             yield from _block("        ", f"({one_line(part.text)})")
     for notice in turn.reply.notices:
-        yield f"        · {_safe_line(notice.message)} [{one_line(notice.code)}]"
+        yield f"        · {one_line(notice.message)} [{one_line(notice.code)}]"
     for call in turn.calls:
         yield from _call(call)
 
 
 def _call(call: CallStory) -> Iterator[str]:
-    yield f"        → {one_line(call.name, 80)}({_safe_line(call.arguments)})"
+    yield f"        → {one_line(call.name, 80)}({one_line(call.arguments)})"
     for verdict in call.verdicts:
-        if isinstance(verdict, Refuse | Ask):
+        if isinstance(verdict, Ask) or (isinstance(verdict, Refuse) and not verdict.unfit):
             word = "denied" if isinstance(verdict, Refuse) else "asks"
-            yield f"          {word} by {one_line(verdict.stage)}: {_safe_line(verdict.reason)}"
+            yield f"          {word} by {one_line(verdict.stage)}: {one_line(verdict.reason)}"
     for question in call.questions:
         answer = "no answer yet" if question.answer is None else _answer(question.answer)
-        yield f"          ? {_safe_line(question.payload)} · {answer}"
+        yield f"          ? {one_line(question.payload)} · {answer}"
     if call.result is None:
         yield f"          … {'begun, no result' if call.begun else 'not begun'}"
     elif call.result.error_kind:
-        yield f"        ✗ {one_line(call.result.error_kind)}: {_safe_line(_text(call.result.parts))}"
+        yield f"        ✗ {one_line(call.result.error_kind)}: {one_line(_text(call.result.parts))}"
     else:
-        yield f"        ← {_safe_line(_text(call.result.parts)) or '(nothing)'}"
+        yield f"        ← {one_line(_text(call.result.parts)) or '(nothing)'}"
 
 
 def _answer(answer: AnswerBody) -> str:
     match answer:
         case Value():
-            return f"answered {_safe_line(answer.json)}"
+            return f"answered {one_line(answer.json)}"
         case Approve():
             return "approved"
         case Deny():
-            return f"denied: {_safe_line(answer.reason)}"
+            return f"denied: {one_line(answer.reason)}"
 
 
 def _remark(remark: Remark) -> str:
@@ -117,9 +116,9 @@ def _remark(remark: Remark) -> str:
         case Resumed():
             return "resumed"
         case SignalledEvent(signal=signal):
-            return f"signal {one_line(signal.kind)} ({signal.urgency}): {_safe_line(signal.payload)}"
+            return f"signal {one_line(signal.kind)} ({signal.urgency}): {one_line(signal.payload)}"
         case Failed(fault=fault):
-            return f"the model call failed: {_safe_line(fault.message)} [{one_line(fault.code)}]"
+            return f"the model call failed: {one_line(fault.message)} [{one_line(fault.code)}]"
         case None:
             return f"record {remark.seq} is of a kind that this version does not know"
         case event:
@@ -133,17 +132,13 @@ def _end(goal: GoalStory, stands: str) -> str:
     status = stands if goal.ended is None else goal.ended.status
     line = f"{status} · {_count(len(turns), 'turn')} · {spent} tokens · {(goal.until - goal.at) / 1000:.2f} s"
     fault = None if goal.ended is None else goal.ended.fault
-    return line if fault is None else f"{line} · {_safe_line(fault.message)} [{one_line(fault.code)}]"
+    return line if fault is None else f"{line} · {one_line(fault.message)} [{one_line(fault.code)}]"
 
 
 def _block(head: str, text: str) -> Iterator[str]:
     """Text over as many lines as it has, the first behind `head`."""
     for index, line in enumerate(visible(masked(text)).splitlines() or [""]):
         yield f"{head if index == 0 else '        '}{'  ' if head.strip() else ''}{line}".rstrip()
-
-
-def _safe_line(text: str) -> str:
-    return one_line(masked(text))
 
 
 def _text(parts: tuple[Part, ...]) -> str:
@@ -162,8 +157,3 @@ def _part(part: Part) -> str:
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
-
-
-def json_line(value: object) -> str:
-    """`value` as one line of JSON in ASCII, which no terminal obeys; secrets masked."""
-    return masked(json.dumps(value))

@@ -19,6 +19,7 @@ from deepstrike.cli.lines import (
 from deepstrike.cli.safe import one_line, visible
 from deepstrike.cli.show import progress_of
 from deepstrike.clock import current_clock
+from deepstrike.secrets.curtain import Curtain
 from deepstrike.stream import (
     AgentEvent,
     DoneEvent,
@@ -46,6 +47,7 @@ class TerminalShow:
     def __init__(self, options: str | None = "") -> None:
         self._options = options
         self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._curtain = Curtain()
         self._status: Status | None = None
         self._line_open = False
         self._began_ms = current_clock().now_ms()
@@ -64,7 +66,7 @@ class TerminalShow:
             case TextDelta(delta) if delta:
                 self._stop_waiting()
                 self._line_open = not delta.endswith("\n")
-                self._console.out(visible(delta), end="", highlight=False)
+                self._console.out(visible(self._curtain.passed(delta)), end="", highlight=False)
             case ThinkingDelta():
                 self._wait("thinking")
             case ToolDeltaEvent():
@@ -80,7 +82,8 @@ class TerminalShow:
                 self._wait("waiting for the model")
             case RetryEvent() | NoticeEvent():
                 self._line(retry_line(event) if isinstance(event, RetryEvent) else notice_line(event), "yellow")
-                self._wait("waiting for the model")
+                tool = event.name if isinstance(event, RetryEvent) else None
+                self._wait("waiting for the model" if tool is None else f"running {one_line(tool, 40)}")
             case ErrorEvent():
                 self._line(error_line(event), "bold red")
             case DoneEvent():
@@ -99,7 +102,7 @@ class TerminalShow:
         self._stop_waiting()
         if self._line_open:
             self._line_open = False
-            self._console.out("")
+            self._console.out(visible(self._curtain.rest()), highlight=False)
 
     def _wait(self, what: str) -> None:
         if self._line_open:

@@ -16,7 +16,7 @@ import msgspec
 from deepstrike.governance.unused import dead, overruled
 from deepstrike.governance.verdict import GovernanceVerdict, Kind, read_verdict
 from deepstrike.kernel import Judge, Kernel, decode_record
-from deepstrike.wire.event import Allow, Answered, Ask, Judged, Replied
+from deepstrike.wire.event import Allow, Answered, Ask, Judged, Refuse, Replied
 from deepstrike.wire.input import Approve
 from deepstrike.wire.message import Ok, RecordedCall
 from deepstrike.wire.policy import Skill
@@ -139,7 +139,7 @@ def judged_calls(session_id: str, records: Iterable[bytes]) -> list[JudgedCall]:
             named.update(((record.seq, index), call) for index, call in enumerate(calls))
         elif isinstance(event, Answered) and isinstance(event.answer, Approve) and _name(event.call) in named:
             approved[_name(event.call)] = _arguments(named[_name(event.call)], event.answer.arguments)
-        elif isinstance(event, Judged) and (name := _name(event.call)) in named:
+        elif isinstance(event, Judged) and _by_policy(event.verdict) and (name := _name(event.call)) in named:
             call, skill = named[name], active.before(record.seq)
             is_approved = name in approved
             judged[name, is_approved] = JudgedCall(
@@ -181,6 +181,11 @@ def _arguments(call: RecordedCall, given: Validated | None = None) -> str:
     if isinstance(given, Ok) and given.text is not None:
         text = given.text
     return text if text.strip() not in ("", "null") else "{}"
+
+
+def _by_policy(verdict: Verdict) -> bool:
+    """Whether a policy has said it: no stage is asked about a call that is not valid."""
+    return not (isinstance(verdict, Refuse) and verdict.unfit)
 
 
 def _was(verdict: Verdict) -> Kind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 from collections.abc import Iterable, Mapping
@@ -143,6 +144,9 @@ class Governance:
         self.policy()
         return read_verdict(self._judge.evaluate(well_formed(tool), well_formed(text), now, consume=consume))
 
+    def __repr__(self) -> str:
+        return f"<Governance: {summary(self.policy())}>"
+
     def policy(self) -> Policy:
         """The policy as it stands, as the kernel takes it: the same object until something changes."""
         managers = self._managers
@@ -167,6 +171,19 @@ class Governance:
             self._judge.set(_encode(policy))
             self._policy, self._versions = policy, versions
         return self
+
+
+def summary(policy: Policy) -> str:
+    """`default deny, 2 rules, 1 constraint`"""
+    counts = (
+        (len(policy.rules), "rule"),
+        (len(policy.blocked), "block"),
+        (len(policy.rates), "rate limit"),
+        (len(policy.constraints), "constraint"),
+        (sum(len(manager.entries) for manager in policy.permissions), "permission"),
+    )
+    held = [f"{number} {word}{'' if number == 1 else 's'}" for number, word in counts if number]
+    return ", ".join([f"default {policy.default}", *held])
 
 
 def _action(name: str, action: object) -> str:
@@ -200,7 +217,11 @@ def _count(name: str, value: object, least: int) -> int:
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or (isinstance(value, float) and not math.isfinite(value))
+    ):
         raise ConfigError(f"{name} must be a finite number, not {value!r}")
     return value
 
@@ -218,18 +239,21 @@ def _schema(schema: object) -> str:
 
 
 def _whole(text: str) -> str:
-    """The text, nothing where it is no JSON: the kernel, to which only what was validated comes, looks no further than
-    to see an object begin.
+    """The text, nothing where it is no JSON or nests too deep to be read: the kernel, to which only what was validated
+    comes, looks no further than to see an object begin.
     """
     try:
         msgspec.json.decode(well_formed(text))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return ""
     return text
 
 
 def _json(what: str, value: object) -> str:
     try:
-        return _encode(value).decode()
+        text = _encode(value)
+        if b"null" in text:  # which is also written where there is no number
+            json.dumps(msgspec.to_builtins(value), allow_nan=False)
+        return text.decode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"{what} cannot be written as JSON: {error}") from None

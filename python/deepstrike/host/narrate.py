@@ -124,6 +124,8 @@ class Narrator:
 
     def _judged(self, seq: int, event: Judged) -> Iterable[StreamEvent]:
         match event.verdict:
+            case Refuse(unfit=True):
+                return ()  # its result tells
             case Refuse(stage=stage, reason=reason):
                 call = self._call(event.call)
                 return (ToolDeniedEvent(call.id, call.name, stage, reason),)

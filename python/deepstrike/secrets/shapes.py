@@ -44,18 +44,26 @@ _SHAPES = (
     r"lin_api_[A-Za-z0-9]{30,}",  # Linear
     r"eyJ[A-Za-z0-9_-]{16,}\.eyJ[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",  # a signed JSON web token
 )
-_shapes = re.compile(r"(?<![A-Za-z0-9_-])(?:" + "|".join(_SHAPES) + ")")
-_key_block = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+# In JSON the letter before may belong to an escape.
+_BEGIN = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4}))"
+_shapes = re.compile(f"{_BEGIN}(?:{'|'.join(_SHAPES)})")
+_BODY = r"(?:[A-Za-z0-9+/=:,\s-]|\\+[nr])"
+_END = r"-----END [A-Z ]*PRIVATE KEY-----"
+_key_block = re.compile(rf"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:{_BODY}*?{_END}|{_BODY}*)")
 
 # `token` alone is also the word for a piece of text.
 _NAMES = (
     r"authorization|[\w.-]*[_-]token|(?:[\w.-]*[_-])?(?:secret|password|passwd|(?:api|access|private|client)[_-]?key)"
 )
-_QUOTE = r"(?<!\\)(?P<quote>\\*\")"
+# A string in JSON, or in JSON within JSON: its quotes stand behind `depth` backslashes, those inside it behind more.
+_STRING = r"(?:[^\"\\]|\\+(?![\"\\])|(?P=depth)\\+\")"
 _named = re.compile(
-    rf"(?P<front>{_QUOTE}(?:{_NAMES})(?P=quote)\s*:\s*(?P=quote))[^\"\\]{{4,}}(?=(?P=quote))", re.IGNORECASE
+    rf"(?P<front>(?<!\\)(?P<depth>\\*)\"(?:{_NAMES})(?P=depth)\"\s*:\s*(?P=depth)\"){_STRING}{{4,}}(?=(?P=depth)\")",
+    re.IGNORECASE,
 )
-_assigned = re.compile(r"(?P<front>\b[A-Z][A-Z0-9_]*_(?:TOKEN|SECRET|PASSWORD|KEY)=)[^\s\"'&;]{6,}")
+_assigned = re.compile(
+    rf"(?P<front>{_BEGIN}[A-Z][A-Z0-9_]*_(?:TOKEN|SECRET|PASSWORD|KEY)=)(?:[^\s\"'&;\\]|\\+(?![\\\"nrt])){{6,}}"
+)
 
 
 def masked(text: str) -> str:

@@ -100,6 +100,11 @@ class Refuse(Event, frozen=True, tag="refuse"):
     reason: str
     retry_after_ms: int | None = None
 
+    @property
+    def unfit(self) -> bool:
+        """The call came before no stage: there is no such tool, or its arguments are not valid."""
+        return self.stage == "validation"
+
 
 class Ask(Event, frozen=True, tag="ask"):
     """A person has to say."""

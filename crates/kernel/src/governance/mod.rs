@@ -9,6 +9,7 @@ mod veto;
 mod windows;
 
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 pub use pattern::fits;
@@ -27,6 +28,9 @@ pub const STAGES: &[Stage] = &[
     Stage { name: "constraint", judge: constraint::judge },
     Stage { name: "audit", judge: audit::judge },
 ];
+
+/// What stands in the audit in place of a stage for a call that none of them was asked about.
+const VALIDATION: &str = "validation";
 
 /// What a JSON schema objects to in a document; too large for this crate, so the binding hands it in. Pure.
 pub trait Schemas {
@@ -154,6 +158,15 @@ pub fn judge(
         windows.take(call.name, &call.at, now.0);
     }
     (verdict, trail)
+}
+
+/// What the audit says of a call that comes before no stage: there is no such tool, or its arguments are not valid. `kind`
+/// is the kind of its error.
+#[must_use]
+pub fn unfit(kind: &str) -> (Verdict, Vec<Trail>) {
+    let refuse = Refuse { stage: VALIDATION.into(), rule: kind.into(), reason: String::new(), retry_after_ms: None };
+    let trail = Trail { stage: VALIDATION.into(), verdict: "refuse".into(), reason: String::new() };
+    (Verdict::Refuse(refuse), vec![trail])
 }
 
 fn ask_once(verdict: &mut Verdict, stage: &Stage, rule: String, reason: String) {

@@ -64,7 +64,7 @@ fn lost() -> (&'static str, String) {
 /// The Settled of a call whose own step calls for one: not valid, refused, denied, or lost in a crash.
 pub(crate) fn settle_by_step(call: &OpenCall, scale: &Scale<'_>) -> Option<Event> {
     let (kind, text) = match (&call.step, &call.args) {
-        (Step::Fresh, Err(objection)) => (objection.kind.as_str(), objection.message.clone()),
+        (Step::Fresh | Step::Refused(_), Err(objection)) => (objection.kind.as_str(), objection.message.clone()),
         (Step::Refused(Verdict::Refuse(refusal)), _) => refused(refusal),
         (Step::Denied { reason, begun: false }, _) => ("denied", format!("denied: {reason}")),
         (Step::Denied { reason, begun: true }, _) => ("exception", reason.clone()),

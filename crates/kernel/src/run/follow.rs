@@ -1,6 +1,8 @@
 //! What follows from the state alone, one event at a time, until nothing does. A crash between two events loses nothing:
 //! the fold stands where it stood, and the same event follows.
 
+use alloc::vec::Vec;
+
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::begin::begin;
@@ -14,9 +16,9 @@ use super::state::{Overflow, Run, State};
 use super::stuck;
 use crate::Millis;
 use crate::context::weigh::{Scale, Tokens};
-use crate::governance::{Call, Name, Schemas, Stage, View, Windows, judge};
+use crate::governance::{Call, Name, Schemas, Stage, View, Windows, judge, unfit};
 use crate::meta;
-use crate::wire::event::{CallRef, Event, Judged, Status};
+use crate::wire::event::{CallRef, Event, Judged, Status, Trail, Verdict};
 
 /// What *decide* may use beside the state.
 pub(crate) struct Desk<'a> {
@@ -81,8 +83,8 @@ fn close_next(run: &Run, why: Why, desk: &Desk<'_>) -> Option<Event> {
 
 /// The next step of an open call: all are judged first, then settled where they cannot run, then begun.
 fn act(state: &State, run: &Run, desk: &mut Desk<'_>, now: i64) -> Option<Event> {
-    if let Some((call, args)) = run.open_calls().find_map(fresh) {
-        return Some(pass(state, run, call, args, desk, now));
+    if let Some(call) = run.open_calls().find(|call| is_to_be_judged(run, call)) {
+        return Some(pass(state, run, call, desk, now));
     }
     let scale = desk.scale(&run.config.model.id);
     if let Some(settled) = run.open_calls().find_map(|call| settle_by_step(call, &scale)) {
@@ -94,14 +96,27 @@ fn act(state: &State, run: &Run, desk: &mut Desk<'_>, now: i64) -> Option<Event>
     begin(state, run, &scale, now)
 }
 
-fn fresh(call: &OpenCall) -> Option<(&OpenCall, &str)> {
-    match (&call.step, &call.args) {
-        (Step::Fresh, Ok(args)) => Some((call, args)),
-        _ => None,
-    }
+/// Calls that are not valid come before no stage; where there is an audit, it tells of them all the same.
+fn is_to_be_judged(run: &Run, call: &OpenCall) -> bool {
+    call.step == Step::Fresh && (call.args.is_ok() || run.config.policy.audit)
 }
 
-fn pass(state: &State, run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'_>, now: i64) -> Event {
+fn pass(state: &State, run: &Run, call: &OpenCall, desk: &mut Desk<'_>, now: i64) -> Event {
+    let (verdict, trail) = match &call.args {
+        Ok(args) => judged(state, run, call, args, desk, now),
+        Err(objection) => unfit(&objection.kind),
+    };
+    Event::Judged(Judged { call: call.at, verdict, trail })
+}
+
+fn judged(
+    state: &State,
+    run: &Run,
+    call: &OpenCall,
+    args: &str,
+    desk: &mut Desk<'_>,
+    now: i64,
+) -> (Verdict, Vec<Trail>) {
     let view =
         View { policy: &run.config.policy, skill: run.skill.as_ref(), turns: run.tally.turns, schemas: desk.schemas };
     let seen = Call {
@@ -112,8 +127,7 @@ fn pass(state: &State, run: &Run, call: &OpenCall, args: &str, desk: &mut Desk<'
         approved: call.approved,
         own: meta::is_own(&call.name),
     };
-    let (verdict, trail) = judge(desk.stages, &view, &seen, desk.windows, Millis(now));
-    Event::Judged(Judged { call: call.at, verdict, trail })
+    judge(desk.stages, &view, &seen, desk.windows, Millis(now))
 }
 
 /// A call as the rate windows know it.

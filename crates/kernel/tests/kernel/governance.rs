@@ -359,6 +359,18 @@ fn a_call_judged_again_counts_once_and_the_new_policy_bites() {
 }
 
 #[test]
+fn an_audit_tells_of_calls_that_do_not_validate_too() {
+    let mut world = World::with_stages(STAGES);
+    world.take(governed(|policy| policy.audit = true));
+    let events = world.take(replies(0, vec![bad_call("write"), call("look")]));
+    assert_eq!(kinds(&events), ["replied", "judged", "judged", "settled", "begun"]);
+    let Event::Judged(judged) = &events[1] else { panic!("{events:?}") };
+    assert_eq!(told(judged.verdict.clone()), "validation by invalid_arguments");
+    assert_eq!(judged.trail.len(), 1);
+    assert_eq!(settled(&events), [("invalid_arguments".into(), "a is missing".into())]);
+}
+
+#[test]
 fn the_trail_of_an_audited_call_names_all_stages() {
     let mut world = World::with_stages(STAGES);
     world.take(governed(|policy| policy.audit = true));

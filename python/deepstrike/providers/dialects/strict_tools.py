@@ -10,7 +10,7 @@ from deepstrike.providers.dialects.strict_form import NotStrict, strict_form
 from deepstrike.wire.message import Notice
 
 if TYPE_CHECKING:
-    from deepstrike.providers.base import ModelRequest
+    from deepstrike.providers.base import Memo, ModelRequest
     from deepstrike.wire.message import ToolSpec
 
 STRICT_TOOLS: Final = "strict_tools"
@@ -28,9 +28,14 @@ def strict_parameters(tool: ToolSpec, request: ModelRequest) -> bytes | None:
         return None
     made, why = strict_schema(tool.parameters)
     if made is None:
-        request.memo.notices.append(Notice("loose_tool", f"the tool {tool.name!r} is not sent in strict mode: {why}"))
+        say_loose(tool, why, request.memo)
         return None
     return canonical_text(made)
+
+
+def say_loose(tool: ToolSpec, why: str, memo: Memo) -> None:
+    """Tell that a tool is sent as ever."""
+    memo.notices.append(Notice("loose_tool", f"the tool {tool.name!r} is not sent in strict mode: {why}"))
 
 
 def strict_schema(parameters: str) -> tuple[str | None, str]:

@@ -17,6 +17,7 @@ from deepstrike.providers.dialects.messages.content import (
     user_content,
 )
 from deepstrike.providers.dialects.messages.schema import accepted_schema
+from deepstrike.providers.dialects.messages.strict import strict_schemas
 from deepstrike.providers.dialects.messages.thinking import thinking_field
 from deepstrike.providers.dialects.names import wire_name
 from deepstrike.providers.dialects.places import no_places, note_end, note_reply, spliced
@@ -65,7 +66,8 @@ def _head(asked: Asked, mark: bytes, structured: bool) -> bytes:
     start = canonical({**plain, **_fields(asked, structured)})[:-1]
     texts = [text for text in (request.system_stable, request.system_knowledge) if text.strip()]
     systems = [b'{"type":"text","text":%b' % quote(text) for text in texts]
-    tools = [_tool(tool) for tool in request.tools]
+    strict = strict_schemas(request)
+    tools = [_tool(tool, strict.get(tool.name)) for tool in request.tools]
     last = systems or tools
     if last:
         last[-1] += mark
@@ -76,11 +78,12 @@ def _list(name: bytes, unclosed: Sequence[bytes]) -> bytes:
     return b',"%b":[%b}]' % (name, b"},".join(unclosed)) if unclosed else b""
 
 
-def _tool(tool: ToolSpec) -> bytes:
-    return b'{"name":%b,"description":%b,"input_schema":%b' % (
+def _tool(tool: ToolSpec, strict: bytes | None) -> bytes:
+    return b'{"name":%b,"description":%b,"input_schema":%b%b' % (
         quote(wire_name(tool.name)),
         quote(tool.description),
-        canonical_text(tool.parameters),
+        canonical_text(tool.parameters) if strict is None else strict,
+        b"" if strict is None else b',"strict":true',
     )
 
 

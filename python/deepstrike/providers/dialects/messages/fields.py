@@ -52,6 +52,7 @@ MESSAGES_FIELDS: dict[str, Field] = {
     "top_k": WHOLE,
     "stop": Field((str, list, tuple), "a string or a list of strings", at=("stop_sequences",), wire=_stops),
     "tool_choice": Field((str, dict), "a string or a dict", wire=_choice),
+    "strict_tools": replace(FLAG, sent=False),
     "parallel_tool_calls": replace(FLAG, at=("tool_choice", "disable_parallel_tool_use"), wire=_not_parallel),
     "metadata": TABLE,
     "user": replace(TEXT, at=("metadata", "user_id")),
