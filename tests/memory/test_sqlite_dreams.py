@@ -11,6 +11,7 @@ import subprocess
 import sys
 from multiprocessing import get_context
 from pathlib import Path
+from random import Random
 
 import pytest
 from meanings import TinyEmbeddings
@@ -70,6 +71,23 @@ async def test_given_a_session_when_forgotten_then_no_byte_of_it_is_in_any_file(
     assert rows == [[(601,)], [(601,)], [(600,)]]
     assert len(await store.load_sessions("ann")) == 60
     assert [entry.text for entry in await store.search("ann", "ordinary fact", 1)] == ["ordinary fact"]
+
+
+async def test_given_sessions_that_grew_in_turns_when_forgotten_then_no_word_of_them_is_left_in_split_pages(
+    tmp_path: Path,
+) -> None:
+    dice = Random(3)
+    store = SqliteDreamStore(tmp_path / "dreams.db")
+    said: dict[str, list[str]] = {}
+    for _ in range(160):
+        texts = said.setdefault(f"s{dice.randrange(20)}", [])
+        texts.append(" ".join(f"w{dice.getrandbits(60):015x}" for _ in range(dice.randrange(1, 60))))
+        await store.save_session(session(next(name for name in said if said[name] is texts), *texts))
+
+    for name, texts in said.items():
+        await store.forget(name)
+        left = bytes_of(tmp_path)
+        assert [word for text in texts for word in text.split() if word.encode() in left] == []
 
 
 async def test_given_a_reader_in_the_way_when_forgetting_then_it_says_so_and_the_next_time_wipes(

@@ -193,7 +193,7 @@ class SqliteDreamStore(DreamStore):
                 chosen = rows.agents(connection) if agent_id is None else [known] if known is not None else []
                 for agent in chosen:
                     removed += _forget_of_agent(connection, agent, session_id)
-            self._database.wipe_log()
+            self._database.wipe()
         return removed
 
 

@@ -82,12 +82,14 @@ class Database:
         with self._lock:
             _close_all(self._connection)
 
-    def wipe_log(self) -> None:
-        """Move what was written to its place and empty the write-ahead log, which still has the pages as they were.
+    def wipe(self) -> None:
+        """Overwrite what was deleted: in a page that SQLite has split bytes of other rows stay, and in the log pages as
+        they were. So all that is kept is copied to new pages, and the write-ahead log emptied.
 
         Raises `DeepStrikeError` with code `store_busy` where another process reads for longer than 10 s.
         """
         with self.work() as connection:
+            connection.execute("VACUUM")
             [(busy, _, _)] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if busy:
             raise DeepStrikeError(
