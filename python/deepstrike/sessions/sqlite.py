@@ -154,19 +154,30 @@ class SqliteSessionLog:
             return owner
 
     async def release(self, session_id: str, owner: str) -> None:
-        """See `SessionLog.release`. Notes where the session ends; where that fails there is a warning, no more."""
+        """See `SessionLog.release`. Notes where the session ends; where that fails there is a warning, no more.
+
+        Cancelling it while an append is under way returns at once; the session is given back then.
+        """
         held = self._held.get(session_id)
         if held is None or held.owner != owner:
             return
         try:
-            if held.appended:
-                self._require_file(held)
-                await self._writer.run(partial(self._seal, held))
+            await self._note_end(held)
+        except BaseException:
+            self._writer.lane.post(partial(self._give_back, held))
+            raise
+        self._give_back(held)
+        self._count(0)
+
+    async def _note_end(self, held: _Held) -> None:
+        if not held.appended:
+            await self._writer.lane.passed()
+            return
+        try:
+            self._require_file(held)
+            await self._writer.run(partial(self._seal, held))
         except SessionError:
-            _logger.warning("session %r: where it ends could not be noted", session_id, exc_info=True)
-        finally:
-            self._give_back(held)
-            self._count(0)
+            _logger.warning("session %r: where it ends could not be noted", held.session_id, exc_info=True)
 
     async def append(self, session_id: str, records: Sequence[bytes], expected_seq: int, *, owner: str) -> int:
         """See `SessionLog.append`. An empty batch writes nothing and returns the last seq."""
