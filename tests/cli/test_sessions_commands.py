@@ -127,6 +127,19 @@ def command(home: Path, *arguments: str, stdin: str = "") -> subprocess.Complete
     )
 
 
+async def test_given_a_session_with_sub_agents_when_deleted_then_theirs_go_too_and_others_stay(tmp_path: Path) -> None:
+    log = FileSessionLog(tmp_path / "logs")
+    asks: Reply = [ToolCall("c", "delegate", json.dumps({"task": "Look.", "role": "reader"})), Finish("tool_calls")]
+    chief = ScriptedProvider([asks, "Looked.", "Done.", "Hello."])
+    runner = RuntimeRunner(RuntimeOptions(provider=chief, session_log=log, sub_agents=True))
+    await runner.run("Go.", session_id="chief")
+    await runner.run("Hi.", session_id="chief/notes")
+    assert await log.sessions() == ["chief", "chief/2", "chief/notes"]
+    done = command(tmp_path, "sessions", "delete", "--yes", "chief", "--log", "logs")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert await log.sessions() == ["chief/notes"]
+
+
 async def test_given_a_session_with_an_empty_id_when_used_then_it_is_one_like_others(tmp_path: Path) -> None:
     log = FileSessionLog(tmp_path / "logs")
     options = RuntimeOptions(provider=ScriptedProvider(["Hello."]), session_log=log)

@@ -365,3 +365,28 @@ async def test_given_a_mark_that_is_written_in_part_when_a_session_is_acquired_t
     assert (caught.value.code, caught.value.retryable) == ("disk_full", True)
     await write(log, "another", [b"b"])
     assert await log.sessions() == ["s", "another"]
+
+
+async def test_given_a_deletion_that_is_cancelled_when_it_has_begun_then_nobody_begins_on_the_session_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, other = SqliteSessionLog(tmp_path / "s.db"), SqliteSessionLog(tmp_path / "s.db")
+    await write(log, "s", [b"a"])
+    begun, go_on, remove = threading.Event(), threading.Event(), rows.remove
+
+    def slowly(connection: sqlite3.Connection, session_id: str, shelf: str) -> bool:
+        begun.set()
+        assert go_on.wait(10)
+        return remove(connection, session_id, shelf)
+
+    monkeypatch.setattr(rows, "remove", slowly)
+    deleting = asyncio.create_task(log.delete("s"))
+    assert await asyncio.to_thread(begun.wait, 10)
+    deleting.cancel()
+    await asyncio.wait({deleting})
+    with pytest.raises(SessionBusy):
+        await other.acquire("s")
+    go_on.set()
+    owner = await acquired_in_the_end(other)
+    assert await other.append("s", [b"b"], 0, owner=owner) == 0
+    assert await log.read("s") == [b"b"]

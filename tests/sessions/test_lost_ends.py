@@ -279,7 +279,7 @@ async def test_given_a_damaged_mark_when_the_session_is_used_then_it_proves_noth
 async def test_given_somebody_who_reads_when_a_session_is_deleted_then_others_append_and_the_error_says_what_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deepstrike.sessions.sqlite.ERASE_SECONDS", 0.01)
+    monkeypatch.setattr("deepstrike.sessions.erasing.ERASE_SECONDS", 0.01)
     path = tmp_path / "s.db"
     log = SqliteSessionLog(path)
     await write(log, "gone", [b"a secret that was said"])

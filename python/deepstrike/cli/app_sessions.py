@@ -83,7 +83,7 @@ def diff(a: str, b: str, log_path: str | None, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @given.log_path
 def delete(session: tuple[str, ...], yes: bool, log_path: str | None) -> None:
-    """Remove SESSION with its blobs, for good. Asks first."""
+    """Remove SESSION with its blobs and its sub-agents' sessions, for good. Asks first."""
     from deepstrike.cli.sessions import delete_sessions
 
     end(lambda: delete_sessions(log_path, session, yes=yes))

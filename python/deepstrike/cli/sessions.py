@@ -109,15 +109,16 @@ def verify_sessions(path: str | None, session_ids: Sequence[str], *, as_json: bo
 
 
 def delete_sessions(path: str | None, session_ids: Sequence[str], *, yes: bool) -> int:
-    """Remove sessions with their blobs; asks first unless `yes`."""
+    """Remove sessions with their blobs, and those of their sub-agents; asks first unless `yes`."""
     stdin: TextIO | None = sys.stdin  # None where it is closed
     if not yes and (stdin is None or not stdin.isatty()):
         raise ConfigError("nobody can be asked here whether to delete: add --yes")
     with_log(path, lambda log: _all_there(log, session_ids, path))
-    named = ", ".join(one_line(session_id, 60) for session_id in session_ids)
+    family = with_log(path, lambda log: _with_sub_agents(log, session_ids))
+    named = ", ".join(one_line(session_id, 60) for session_id in family)
     if not yes and not click.confirm(f"Delete {named} with all records and blobs?", err=True):
         return exits.FAILED
-    with_log(path, lambda log: _deleted(log, session_ids))
+    with_log(path, lambda log: _deleted(log, family))
     return 0
 
 
@@ -130,6 +131,23 @@ async def _all_there(log: Log, session_ids: Sequence[str], path: str | None) -> 
                 await log.verify(session_id)
             except UnknownSession:
                 raise unknown(session_id, path) from None
+
+
+async def _with_sub_agents(log: Log, session_ids: Sequence[str]) -> list[str]:
+    """The sessions, each before those of its sub-agents: a session that is live is refused before they are touched."""
+    family = dict.fromkeys(session_ids)
+    for name in await log.sessions():
+        if any(name.startswith(f"{of}/") for of in session_ids) and await _is_sub_agent(log, name):
+            family[name] = None
+    return list(family)
+
+
+async def _is_sub_agent(log: Log, session_id: str) -> bool:
+    try:
+        begun = [record.event for record in read_records((await log.intact(session_id))[:1]) if record is not None]
+        return any(isinstance(event, Started) and event.config.agents.parent is not None for event in begun)
+    except SessionError:  # nobody can say whose it is
+        return False
 
 
 async def _deleted(log: Log, session_ids: Sequence[str]) -> None:

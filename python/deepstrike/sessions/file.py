@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections import OrderedDict
@@ -88,17 +89,25 @@ class FileSessionLog:
         return await in_thread(partial(self._take, session_id), partial(self._give_back, session_id))
 
     async def release(self, session_id: str, owner: str) -> None:
-        """See `SessionLog.release`."""
+        """See `SessionLog.release`.
+
+        Cancelling it while an append is under way returns at once; the session is given back then.
+        """
         held = self._held.get(session_id)
         if held is None or held.owner != owner:
             return
+        give_back = partial(self._give_back, session_id, owner)
         if held.lane.enter():
             try:
-                self._give_back(session_id, owner)
+                give_back()
             finally:
                 held.lane.leave()
         else:
-            await held.lane.run(partial(self._give_back, session_id, owner))
+            try:
+                await held.lane.run(give_back)
+            except asyncio.CancelledError:
+                held.lane.post(give_back)  # what has not begun is not done for an asker who has gone
+                raise
 
     async def append(self, session_id: str, records: Sequence[bytes], expected_seq: int, *, owner: str) -> int:
         """See `SessionLog.append`. An empty batch writes nothing and returns the last seq."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sqlite3
@@ -14,11 +13,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakSet, finalize
 
-from deepstrike.errors import ConfigError, CorruptLog, SessionBusy, SessionError
+from deepstrike.errors import ConfigError, CorruptLog, SessionError
 from deepstrike.sessions import blob_rows, rows
-from deepstrike.sessions.blob import blob_shelf, is_ref
+from deepstrike.sessions.blob import is_ref
 from deepstrike.sessions.database import Database, Told
 from deepstrike.sessions.durability import Durability, flushes
+from deepstrike.sessions.erasing import Erasing
 from deepstrike.sessions.given_path import given_path
 from deepstrike.sessions.lane import in_thread
 from deepstrike.sessions.listing import Unreadable
@@ -28,11 +28,9 @@ from deepstrike.sessions.marks import Marks
 from deepstrike.sessions.names import check_id
 from deepstrike.sessions.refusals import (
     damaged,
-    live,
     not_the_owner,
     other_seq,
     removed,
-    still_read,
     unknown_blob,
     unknown_session,
 )
@@ -53,10 +51,6 @@ LOOK_EVERY: Final = 8
 """After so many batches it is looked whether the file is still there; each time would cost a tenth of an append."""
 SETTLE_BYTES: Final = 1 << 23
 """After about so much was written, the write-ahead log is moved to its place."""
-ERASE_TRIES: Final = 40
-"""How often it is tried to cut the write-ahead log after a deletion, while somebody reads."""
-ERASE_SECONDS: Final = 0.25
-"""How long the next try waits; other sessions are appended to meanwhile."""
 LOOKS: Final = 4
 """How often a session is looked at that is deleted and begun anew meanwhile."""
 _PAGES: Final = 4096
@@ -103,6 +97,7 @@ class SqliteSessionLog:
     __slots__ = (
         "__weakref__",
         "_closing",
+        "_erasing",
         "_flushed",
         "_guard",
         "_held",
@@ -110,7 +105,6 @@ class SqliteSessionLog:
         "_path",
         "_reader",
         "_tokens",
-        "_unerased",
         "_unsettled",
         "_writer",
     )
@@ -130,7 +124,7 @@ class SqliteSessionLog:
         self._held: dict[str, _Held] = {}
         self._tokens = count(1)
         self._unsettled = 0
-        self._unerased: set[str] = set()
+        self._erasing = Erasing(self._path, self._writer, marks)
         self._closing = finalize(self, _close_in_threads, self._reader, self._writer)
         self._closing.atexit = False
         _logs.add(self)
@@ -154,19 +148,30 @@ class SqliteSessionLog:
             return owner
 
     async def release(self, session_id: str, owner: str) -> None:
-        """See `SessionLog.release`. Notes where the session ends; where that fails there is a warning, no more."""
+        """See `SessionLog.release`. Notes where the session ends; where that fails there is a warning, no more.
+
+        Cancelling it while an append is under way returns at once; the session is given back then.
+        """
         held = self._held.get(session_id)
         if held is None or held.owner != owner:
             return
         try:
-            if held.appended:
-                self._require_file(held)
-                await self._writer.run(partial(self._seal, held))
+            await self._note_end(held)
+        except BaseException:
+            self._writer.lane.post(partial(self._give_back, held))
+            raise
+        self._give_back(held)
+        self._count(0)
+
+    async def _note_end(self, held: _Held) -> None:
+        if not held.appended:
+            await self._writer.lane.passed()
+            return
+        try:
+            self._require_file(held)
+            await self._writer.run(partial(self._seal, held))
         except SessionError:
-            _logger.warning("session %r: where it ends could not be noted", session_id, exc_info=True)
-        finally:
-            self._give_back(held)
-            self._count(0)
+            _logger.warning("session %r: where it ends could not be noted", held.session_id, exc_info=True)
 
     async def append(self, session_id: str, records: Sequence[bytes], expected_seq: int, *, owner: str) -> int:
         """See `SessionLog.append`. An empty batch writes nothing and returns the last seq."""
@@ -239,17 +244,7 @@ class SqliteSessionLog:
         and its bytes are overwritten with the next `delete` of it or of another, or when this log is settled or closed.
         """
         check_id(session_id)
-        lock = await in_thread(partial(self._lock_to_delete, session_id), SessionLock.release)
-        try:
-            await self._writer.run(partial(self._delete, session_id))
-        finally:
-            lock.release()
-        await self._writer.run(self._rewrite)
-        for _ in range(ERASE_TRIES):
-            if await self._writer.run(self._erase):
-                return
-            await asyncio.sleep(ERASE_SECONDS)
-        raise still_read(session_id, self._path)
+        await self._erasing.delete(session_id)
 
     async def verify(self, session_id: str) -> LogReport:
         """Read the whole session and every blob that it names. Changes nothing. Raises `UnknownSession`."""
@@ -336,14 +331,6 @@ class SqliteSessionLog:
                     raise
         raise AssertionError  # the last look returns or raises
 
-    def _lock_to_delete(self, session_id: str) -> SessionLock:
-        if not self._path.exists():
-            raise unknown_session(session_id)
-        try:
-            return self._marks.lock(session_id)
-        except SessionBusy:
-            raise live(session_id) from None
-
     def _give_back(self, held: _Held) -> None:
         with self._guard:
             if self._held.get(held.session_id) is not held:
@@ -392,26 +379,6 @@ class SqliteSessionLog:
         at_rest = self._marks.at_rest()
         if self._writer.settle():
             self._marks.clear(at_rest)
-
-    def _delete(self, session_id: str, connection: sqlite3.Connection) -> None:
-        # First what is noted: what is deleted is not missed, however this ends.
-        noted = self._marks.of(session_id)
-        self._marks.forget(session_id)
-        there = rows.remove(connection, session_id, blob_shelf(session_id)) or (
-            noted is not None and noted.next_seq > 0
-        )
-        if not there and session_id not in self._unerased:
-            raise unknown_session(session_id)
-        self._unerased.add(session_id)
-
-    def _rewrite(self, connection: sqlite3.Connection) -> None:
-        self._writer.rewrite(connection, live=self._marks.any_locked())
-
-    def _erase(self, connection: sqlite3.Connection) -> bool:
-        erased = self._writer.erase(connection)
-        if erased:
-            self._unerased.clear()
-        return erased
 
     def _after_fork(self) -> None:
         """In a forked child: close the copies of the parent's locks, which stay the parent's."""

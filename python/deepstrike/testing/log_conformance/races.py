@@ -97,6 +97,28 @@ async def a_cancelled_acquire_leaves_the_session_free(log: SessionLog) -> None:
         await log.release("s", await _acquired_in_the_end(log, steps))
 
 
+async def a_cancelled_release_leaves_the_session_free(log: SessionLog) -> None:
+    for steps in range(1, 13):
+        owner = await _acquired_in_the_end(log, steps)
+        written = await log.read("s")
+        batch = [b"%d" % steps * 300_000] * 3
+        append = asyncio.ensure_future(log.append("s", batch, len(written), owner=owner))
+        await asyncio.sleep(0)
+        release = asyncio.ensure_future(log.release("s", owner))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        release.cancel()
+        await asyncio.wait({append, release})
+        refused = append.exception()
+        same(
+            refused is None or isinstance(refused, StaleWriter), True, f"{refused!r} is no other error than StaleWriter"
+        )
+        same(await log.read("s"), written if refused else written + batch, "what was acknowledged")
+        if not release.cancelled():
+            await log.release("s", owner)
+    await log.release("s", await _acquired_in_the_end(log, 13))
+
+
 async def _acquired_in_the_end(log: SessionLog, steps: int) -> str:
     """A log may give back by itself, a moment later, what came to be held when nobody waited any more."""
     for _ in range(_TRIES):
@@ -104,7 +126,7 @@ async def _acquired_in_the_end(log: SessionLog, steps: int) -> str:
             return await log.acquire("s")
         except SessionBusy:  # noqa: PERF203  (it is tried again)
             await asyncio.sleep(_PAUSE_SECONDS)
-    raise AssertionError(f"the session stays busy when its acquire is cancelled after {steps} steps")
+    raise AssertionError(f"the session stays busy when its owner is cancelled after {steps} steps")
 
 
 CHECKS: tuple[Checked, ...] = (
@@ -113,4 +135,5 @@ CHECKS: tuple[Checked, ...] = (
     one_thread_of_many_becomes_the_owner,
     a_cancelled_append_leaves_its_batch_whole_or_absent,
     a_cancelled_acquire_leaves_the_session_free,
+    a_cancelled_release_leaves_the_session_free,
 )
