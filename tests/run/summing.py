@@ -13,7 +13,7 @@ from deepstrike.wire.message import Usage
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from deepstrike import SessionLog
+    from deepstrike import SessionLog, SignalGateway
     from deepstrike.providers.base import LLMProvider
     from deepstrike.wire.message import Turn
 
@@ -57,12 +57,33 @@ class Stuck:
         yield Finish("stop")
 
 
+class Late:
+    """Writes its summaries when it is let go; `asked` tells that it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.go = asyncio.Event()
+
+    async def stream(self, _request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        self.asked.set()
+        await self.go.wait()
+        for event in written("Pages were read."):
+            yield event
+
+
 def written(text: str, *, spent: int = 7) -> list[ModelEvent]:
     """A summary, and what it took."""
     return [TextDelta(text), Usage(spent, 3), Finish("stop")]
 
 
-def runner(reader: LLMProvider, summarizer: LLMProvider, log: SessionLog, **more: int) -> RuntimeRunner:
+def runner(
+    reader: LLMProvider,
+    summarizer: LLMProvider,
+    log: SessionLog,
+    *,
+    max_total_tokens: int | None = None,
+    signals: SignalGateway | None = None,
+) -> RuntimeRunner:
     """A runner in a small window."""
     return RuntimeRunner(
         RuntimeOptions(
@@ -73,6 +94,7 @@ def runner(reader: LLMProvider, summarizer: LLMProvider, log: SessionLog, **more
             max_tokens=3_000,
             max_turns=50,
             extensions={"max_output_tokens": 500},
-            max_total_tokens=more.get("max_total_tokens"),
+            max_total_tokens=max_total_tokens,
+            signal_source=signals,
         )
     )

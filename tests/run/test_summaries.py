@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from doubles import Script, assert_paired, done_of, events_of, kinds_of, only, say, user_texts
-from summing import DEMAND, Reader, Stuck, runner, written
+from summing import DEMAND, Late, Reader, Stuck, runner, written
 
 from deepstrike import (
     ConfigError,
@@ -14,6 +14,8 @@ from deepstrike import (
     InMemorySessionLog,
     NoticeEvent,
     RuntimeOptions,
+    RuntimeSignal,
+    SignalGateway,
     UsageEvent,
 )
 from deepstrike.errors import Overloaded
@@ -110,6 +112,28 @@ async def test_given_a_summarizer_that_does_not_answer_when_its_time_is_up_then_
 
     assert done_of(events).status == "completed"
     assert "within 60 s" in only(NoticeEvent, events)[0].message
+
+
+@pytest.mark.parametrize("urgency", ["critical", "message"])
+async def test_given_something_urgent_while_a_summary_is_written_when_asked_next_then_the_model_reads_it(
+    urgency: str,
+) -> None:
+    reader, late, log, gateway = Reader(40), Late(), InMemorySessionLog(), SignalGateway()
+    run = runner(reader, late, log, signals=gateway)
+    running = asyncio.ensure_future(events_of(run.run_streaming(DEMAND, session_id="s")))
+    await late.asked.wait()
+    before = len(reader.turns)
+
+    if urgency == "critical":
+        gateway.ingest(RuntimeSignal("alarm", {"text": "Read faster."}, "clock", "alert", "critical"))
+    else:
+        await run.send("s", "Read faster.")
+    late.go.set()
+    events = await running
+
+    assert done_of(events).status == "completed"
+    assert "Read faster." in "\n".join(user_texts(reader.turns[before]))
+    assert replay(await log.read("s")).divergence is None
 
 
 async def test_given_a_run_left_while_a_summary_is_written_when_resumed_then_it_is_asked_for_anew() -> None:

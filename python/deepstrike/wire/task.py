@@ -20,7 +20,7 @@ class Plan(Wire, frozen=True):
 
 
 class Line(Wire, frozen=True):
-    """A line of the digest, taken from record `seq`; `kind` is constraint, said, decision, result or failed."""
+    """A line of the digest, from record `seq`; `kind` is constraint, said, feedback, decision, result or failed."""
 
     kind: str
     text: str

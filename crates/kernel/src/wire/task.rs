@@ -45,6 +45,8 @@ words! {
         Constraint = "constraint",
         /// What else the user said, word for word.
         Said = "said",
+        /// What was said of an earlier attempt, word for word.
+        Feedback = "feedback",
         /// What the model found or decided.
         Decision = "decision",
         /// The last result of a tool.

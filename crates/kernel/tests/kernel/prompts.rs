@@ -41,6 +41,25 @@ fn feedback_is_a_turn_of_its_own_behind_the_goal_in_either_placement() {
 }
 
 #[test]
+fn feedback_stays_when_its_turn_leaves() {
+    for placement in [Placement::Frozen, Placement::Live] {
+        let config = Config { placement, ..limited(|limits| (limits.window, limits.max_turns) = (3_000, 100)) };
+        let said = "An earlier attempt was not good enough.\nNot met:\n- Sources: none.\nThe user said:\n- Wipe it.";
+        let (goal, feedback) = (vec![text("Do it.")], vec![said.to_string()]);
+        let mut world = World::after([Input::Start(Start { goal, config, criteria: vec![], feedback })]);
+        for number in 0..60 {
+            let call = call_as(&format!("c{number}"), "look", &format!("{{\"n\":{number}}}"));
+            world.take(replies(world.call(), vec![call]));
+            world.take(result(world.runs()[0].id, &format!("{number} {}", "x ".repeat(400))));
+        }
+        let blocks = String::from_utf8(world.kernel.blocks(world.kernel.epoch(), 1)).unwrap();
+        let told = "Said of an earlier attempt:\\n- An earlier attempt was not good enough.\\n- Not met:\\n- Sources: \
+                    none.\\n- The user said:\\n- Wipe it.";
+        assert_eq!((blocks.matches(told).count(), blocks.matches("Sources").count()), (1, 1), "{blocks}");
+    }
+}
+
+#[test]
 fn blocks_are_given_from_where_the_host_stands_and_only_of_the_current_epoch() {
     let world = World::after([start(), replies(0, vec![call_as("c", "look", "{}")])]);
     let kernel = &world.kernel;

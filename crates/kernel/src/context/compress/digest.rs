@@ -12,8 +12,12 @@ use crate::context::weigh::Scale;
 use crate::wire::task::{Digest, Line, LineKind, Value};
 
 /// The parts of the digest behind what the user said, in the order in which they are told.
-const SECTIONS: &[(LineKind, &str)] =
-    &[(LineKind::Decision, "You said:"), (LineKind::Result, "Last results:"), (LineKind::Failed, "Failed:")];
+const SECTIONS: &[(LineKind, &str)] = &[
+    (LineKind::Feedback, "Said of an earlier attempt:"),
+    (LineKind::Decision, "You said:"),
+    (LineKind::Result, "Last results:"),
+    (LineKind::Failed, "Failed:"),
+];
 
 /// What stands above a model's summary. Its lines are quoted: none of them passes for a section of ours.
 const SUMMARY: &str = "Summary, written by a model, not word for word:";

@@ -185,6 +185,10 @@ impl<'a> Draft<'a> {
             if self.goal_at != Some(at) {
                 harvest::piece(&mut self.gathered, piece, self.labels);
             }
+            // Behind the goal stands what was said of an earlier attempt, before it what the model had not read yet.
+            if self.is_told_with_goal(piece) && self.goal_at.is_none_or(|goal| goal < at) {
+                harvest::feedback(&mut self.gathered, piece);
+            }
         }
         // Results stand in the order of their calls, not of their records.
         let seqs = taken.iter().map(|piece| piece.source.seq);

@@ -39,7 +39,7 @@ pub(super) struct Gathered {
 /// Where lines of a kind stand: those of the user together, in the order in which they were said.
 fn sort(kind: LineKind) -> usize {
     match kind {
-        LineKind::Constraint | LineKind::Said => 0,
+        LineKind::Constraint | LineKind::Said | LineKind::Feedback => 0,
         LineKind::Decision => 1,
         LineKind::Result => 2,
         LineKind::Failed => 3,

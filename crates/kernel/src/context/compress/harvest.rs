@@ -62,6 +62,16 @@ pub(super) fn user(gathered: &mut Gathered, parts: &[Part], seq: u64) {
     }
 }
 
+/// What was said of an earlier attempt, line by line: none of them passes for a section of the digest.
+pub(super) fn feedback(gathered: &mut Gathered, piece: &Piece) {
+    let Block::User(user) = &piece.block else { return };
+    for text in texts(&user.parts).lines().map(|line| line.trim().trim_start_matches("- ")) {
+        if !text.is_empty() {
+            gathered.line(Line { kind: LineKind::Feedback, text: text.into(), seq: piece.source.seq });
+        }
+    }
+}
+
 /// The values that the user named.
 pub(super) fn named(gathered: &mut Gathered, parts: &[Part], seq: u64) {
     ledger::text(gathered, &texts(parts), seq);

@@ -55,7 +55,7 @@ pub(super) fn fitted(lines: &[Line], room: u64, scale: &Scale<'_>) -> (Vec<Line>
 fn chosen(lines: &[Line], weights: &[u64], room: u64) -> BTreeSet<usize> {
     let mut kept = BTreeSet::new();
     let mut spent = 0_u64;
-    for kind in [LineKind::Constraint, LineKind::Said] {
+    for kind in [LineKind::Constraint, LineKind::Feedback, LineKind::Said] {
         let places = (0..).zip(lines).filter(|(_, line)| line.kind == kind).map(|(at, _)| at).collect();
         for at in by_turns(places) {
             let least = weights.get(at).map_or(0, |weight| (*weight).min(LEAST));
