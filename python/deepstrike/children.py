@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from deepstrike.conduct import Conduct
-from deepstrike.errors import ConfigError
+from deepstrike.errors import ConfigError, SessionError
 from deepstrike.execution.filtered import FilteredExecutionPlane
 from deepstrike.execution.unknown import unknown_tool
 from deepstrike.host.folding import asked
 from deepstrike.host.recent import Recent
 from deepstrike.kernel import glob
+from deepstrike.records import decode_record
+from deepstrike.secrets import bound
 from deepstrike.wire.agents import Agents, Parent
-from deepstrike.wire.input import Resume
+from deepstrike.wire.event import Started
+from deepstrike.wire.input import Resume, Start
+from deepstrike.wire.message import Text
 from deepstrike.wire.policy import Attended
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from deepstrike.conduct import Task
     from deepstrike.execution.base import ExecutionPlane
@@ -64,6 +68,8 @@ class DraftedAgent:
         extensions = household.means.extensions if self.extends else {}
         task = await self.draft(call.session_id, call.task, extensions)
         goes_on = await asked(call.session_id, household.log.latest_seq(call.session_id)) >= 0
+        if goes_on:
+            _require_same(task, await asked(call.session_id, household.log.read(call.session_id)))
         return bounded(task, household, self._narrowed(household, call), goes_on=goes_on, says=self.says)
 
     def _narrowed(self, household: Household, call: AgentCall) -> AgentCall:
@@ -73,6 +79,23 @@ class DraftedAgent:
         only, names = call.grant.only, (tool.name for tool in household.config.tools)
         there = tuple(name for name in names if not only or any(glob(pattern, name) for pattern in only))
         return replace(call, tools=there if call.tools is None else tuple(filter(there.__contains__, call.tools)))
+
+
+def _require_same(task: Task, records: Sequence[bytes]) -> None:
+    """What goes on must be this task: a session that was deleted may have left the sessions of its sub-agents."""
+    begun = decode_record(records[0]).event if records else None
+    if not isinstance(begun, Started) or not isinstance(task.first, Start) or _goal(begun) == _goal(task.first):
+        return
+    raise SessionError(
+        f"session {task.session_id!r} was begun for another task, by a session that is no more: delete it, "
+        "and this task can begin",
+        code="other_task",
+    )
+
+
+def _goal(of: Started | Start) -> str:
+    """The texts of a goal, without secrets: a log holds none."""
+    return bound().hidden("\n".join(part.text for part in of.goal if isinstance(part, Text)))
 
 
 def bounded(task: Task, household: Household, call: AgentCall, *, goes_on: bool, says: str = "") -> Task:

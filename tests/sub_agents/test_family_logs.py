@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from families import Cast, delegates, runner_with
+from families import Cast, delegates, results_of, runner_with
 
 from deepstrike import InMemorySessionLog, SqliteSessionLog
 from deepstrike.cli.show import PlainShow
@@ -69,3 +69,21 @@ async def test_what_sub_agents_call_is_a_line_each() -> None:
             show.event(event)
     assert 'agent-2 → delegate(task="deep")' in progress.getvalue().splitlines()
     assert out.getvalue() == "ok\n"
+
+
+async def test_the_session_that_another_ones_sub_agent_left_is_not_taken_for_this_task() -> None:
+    log = InMemorySessionLog()
+    await runner_with(Cast({"go": [[delegates("old")], "ok"], "old": ["old answer"]}), log=log).run(
+        "go", session_id="s"
+    )
+    await log.delete("s")
+    cast = Cast({"go": [[delegates("new")], "ok"], "new": ["new answer"]})
+    await runner_with(cast, log=log).run("go", session_id="s")
+    [told] = results_of(cast.asked("go")[1])
+    assert "session 's/2' was begun for another task" in told, told
+
+    for name in ("s", "s/2"):
+        await log.delete(name)
+    again = Cast({"go": [[delegates("new")], "ok"], "new": ["new answer"]})
+    await runner_with(again, log=log).run("go", session_id="s")
+    assert results_of(again.asked("go")[1]) == ["new answer"]
