@@ -169,6 +169,14 @@ async def test_given_a_database_that_was_removed_when_it_is_made_anew_then_nothi
     assert (await log.read("live"), await log.read("at rest"), await log.unreadable()) == ([b"new"], [], [])
 
 
+async def test_given_a_folder_that_was_removed_when_its_log_is_closed_then_it_is_not_made_anew(tmp_path: Path) -> None:
+    log = SqliteSessionLog(tmp_path / "place" / "s.db")
+    await write(log, "s", [b"a"])
+    shutil.rmtree(tmp_path / "place")
+    log.close()
+    assert not (tmp_path / "place").exists()
+
+
 async def test_given_many_sessions_when_they_are_given_back_then_their_marks_do_not_pile_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,8 @@ class Marks:
             with self._guard:
                 if self._resting.get(session_id) == noted:
                     del self._resting[session_id]
+            if not self._path.exists():  # removed, with its folder as a rule, which a lock would make anew
+                continue
             with suppress(SessionError):
                 lock = self.lock(session_id)
                 try:

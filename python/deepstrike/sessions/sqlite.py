@@ -191,6 +191,7 @@ class SqliteSessionLog:
                 finally:
                     self._writer.lane.leave()
                     self._count(size)
+        self._require_file(held)  # the thread would make a new file where it was removed
         batch = tuple(records)
         return await self._writer.run(lambda connection: self._append_apart(connection, held, batch, expected_seq))
 
