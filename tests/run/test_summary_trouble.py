@@ -15,13 +15,15 @@ from doubles import Script, done_of, events_of, kinds_of, only, user_texts
 from summing import DEMAND, Reader, Stuck, runner, written
 
 import deepstrike
-from deepstrike import FileSessionLog, InMemorySessionLog, NoticeEvent, secrets
+from deepstrike import FileSessionLog, InMemorySessionLog, NoticeEvent, RuntimeSignal, SignalGateway, secrets
 from deepstrike.host.summary import SUMMARY_SECONDS
+from deepstrike.kernel import decode_record
 from deepstrike.providers.base import Finish, ModelEvent, ModelRequest
 from deepstrike.replay.proof import replay
 from deepstrike.secrets import HIDDEN, Bound, binding
 from deepstrike.stream import TextDelta
 from deepstrike.testing import ManualClock
+from deepstrike.wire.event import Summarized
 from deepstrike.wire.message import Usage
 
 if TYPE_CHECKING:
@@ -84,6 +86,22 @@ async def test_given_a_stream_that_is_cut_when_turns_leave_then_there_is_no_summ
     assert done_of(events).status == "completed"
     assert "without a finish reason" in only(NoticeEvent, events)[0].message
     assert "Pages we" not in "\n".join(user_texts(reader.turns[-1][:1]))
+
+
+async def test_given_a_summary_that_something_critical_cuts_when_the_goal_ends_then_what_it_took_is_counted() -> None:
+    stuck, log, gateway = Stuck(), InMemorySessionLog(), SignalGateway()
+    run = runner(Reader(20), stuck, log, signals=gateway).run_streaming(DEMAND, session_id="s")
+    running = asyncio.ensure_future(events_of(run))
+    await stuck.asked.wait()
+    for urgency in ("high", "critical"):
+        gateway.ingest(RuntimeSignal("alarm", {}, "clock", "alert", urgency))
+
+    events = await running
+
+    assert "something urgent came" in only(NoticeEvent, events)[0].message
+    events_in_log = [decode_record(line).event for line in await log.read("s")]
+    (cut,) = only(Summarized, events_in_log)
+    assert (cut.fault is not None, cut.usage.input > 1_000, cut.usage.output) == (True, True, 0)
 
 
 async def test_given_a_summarizer_that_never_stops_talking_when_asked_then_it_is_cut_off() -> None:

@@ -43,7 +43,7 @@ _ORDER = (
 class SummaryCall:
     """One summary being written. Whatever goes wrong, it comes to a `Summary`: one without text says why."""
 
-    __slots__ = ("_effect", "_info", "_provider", "_session", "_stopped", "_usage")
+    __slots__ = ("_effect", "_info", "_provider", "_read", "_session", "_stopped", "_text", "_usage")
 
     def __init__(self, effect: Summarize, session: Session, provider: LLMProvider) -> None:
         self._effect = effect
@@ -51,6 +51,9 @@ class SummaryCall:
         self._provider = provider
         self._info = provider.info if isinstance(provider, Provider) else ModelInfo("")
         self._usage: Usage | None = None
+        # Tokens of the request once it is made, and what was written of the summary so far.
+        self._read = 0
+        self._text = ""
         self._stopped = False
 
     @property
@@ -59,7 +62,7 @@ class SummaryCall:
         return False
 
     def stopped(self) -> Summary:
-        """What a summary comes to that was stopped because something urgent came: the run goes on without it."""
+        """What a summary comes to that something urgent has stopped: it counts, and the run goes on without it."""
         return self._failed(Fault("summary_cut", "something urgent came while the summary was being written"))
 
     def stop(self, task: asyncio.Task[None]) -> None:
@@ -77,49 +80,46 @@ class SummaryCall:
         except asyncio.CancelledError as error:
             return None if self._stopped else self.broken(error)
         except ProviderError as error:
-            return self._failed(fault_of(error))
+            return self._unanswered(fault_of(error))
         except Exception as error:
             return self.broken(error)
 
     def broken(self, error: BaseException) -> Summary:
         """What it comes to where something failed that should not have."""
-        return self._failed(Fault("summary_failed", well_formed(told(error))))
+        return self._unanswered(Fault("summary_failed", well_formed(told(error))))
 
     async def _written(self) -> str:
-        request = await self._request()
-        text = await self._text(request)
-        if self._usage is None:
-            read = request.system_stable + "".join(
-                part.text for turn in request.turns for part in turn.parts if isinstance(part, Text)
-            )
-            self._usage = Usage(await self._count(read), await self._count(text))
-        return text
+        await self._stream(await self._request())
+        return "\n".join(line for line in well_formed(self._text).splitlines() if line.strip()).strip()
 
-    async def _text(self, request: ModelRequest) -> str:
-        """What the model says, without empty lines, and no more of it than a summary could be."""
+    async def _stream(self, request: ModelRequest) -> None:
+        """Take down what the model says, no more of it than a summary could be."""
         most = (request.max_output or 0) * _CHARACTERS_A_TOKEN
         events = self._provider.stream(request)
-        text, ended = "", False
+        ended = False
         try:
             async for event in events:
                 if isinstance(event, TextDelta):
-                    text += event.delta
+                    self._text += event.delta
                 elif isinstance(event, Usage):
                     self._usage = plausible(event)
                 elif isinstance(event, RetryEvent):
-                    text, ended = "", False
-                ended = ended or isinstance(event, Finish) or len(text) > most
-                if len(text) > most:
+                    self._text, ended = "", False
+                ended = ended or isinstance(event, Finish) or len(self._text) > most
+                if len(self._text) > most:
+                    self._text = self._text[:most]
                     break
         finally:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
         if not ended:
             raise Truncated("the summary's stream ended without a finish reason")
-        return "\n".join(line for line in well_formed(text).splitlines() if line.strip()).strip()
 
-    async def _count(self, text: str) -> int:
-        return await self._session.off_loop(len(text), count, text, self._info.id)
+    def _spent(self) -> Usage:
+        """What the service reported, else our count of what it read and said."""
+        if self._usage is not None:
+            return self._usage
+        return Usage(self._read, count(well_formed(self._text), self._info.id))
 
     async def _request(self) -> ModelRequest:
         effect, info = self._effect, self._info
@@ -132,6 +132,7 @@ class SummaryCall:
         limit = effect.room + _REASONING
         most = min(limit, limit if info.max_output is None else info.max_output)
         order = _ORDER.format(words=max(20, effect.room // 2))
+        self._read = await self._session.off_loop(len(read), count, order + read, info.id)
         return ModelRequest(order, "", (UserBlock((Text(read),)),), (), {}, most, window=info.window, reserve=most)
 
     async def _cut(self, text: str) -> str:
@@ -140,10 +141,16 @@ class SummaryCall:
     def _summary(self, text: str) -> Summary:
         if not text:
             return self._failed(Fault("summary_empty", "the model wrote no summary"))
-        return Summary(self._effect.id, text, self._usage or Usage(0, 0), self._info.price)
+        return Summary(self._effect.id, text, self._spent(), self._info.price)
+
+    def _unanswered(self, fault: Fault) -> Summary:
+        """A call that failed before anything was said cost nothing."""
+        if not self._text:
+            self._read = 0
+        return self._failed(fault)
 
     def _failed(self, fault: Fault) -> Summary:
-        return Summary(self._effect.id, "", self._usage or Usage(0, 0), self._info.price, fault)
+        return Summary(self._effect.id, "", self._spent(), self._info.price, fault)
 
 
 def _at_most(text: str, model: str, tokens: int) -> str:
