@@ -225,12 +225,15 @@ impl World {
         }
         let task = self.kernel.state().task();
         let mut told = Told::by(&self.kernel);
-        // Of the signals the task state keeps as many as have room, the newest in any case; the model may have read more.
+        // Of the signals the task state keeps as many as have room, the newest first; where a smaller window has come, the
+        // user's words before newer ones. The model may have read more.
         let kept: Vec<&str> = task.signals.iter().map(|heard| heard.text.as_str()).collect();
         let told_all = std::mem::take(&mut told.signals);
         let mut rest = told_all.iter();
+        assert!(kept.len() <= SIGNALS);
         assert!(kept.iter().all(|text| rest.any(|told| told == text)), "{kept:?} are not of {told_all:?}");
-        assert_eq!(told_all.last().map(String::as_str), kept.last().copied());
+        let is_newest = told_all.last().map(String::as_str) == kept.last().copied();
+        assert!(is_newest || kept.iter().all(|text| text.starts_with("The user says: ")), "{kept:?} of {told_all:?}");
         assert_eq!(told, Told { goal: task.goal.clone(), plan: plan_text(&task.plan), signals: vec![] });
     }
 
@@ -347,8 +350,6 @@ impl Told {
             self.plan.clear();
         }
         self.signals.extend(signals.into_iter().map(String::from));
-        let surplus = self.signals.len().saturating_sub(SIGNALS);
-        self.signals.drain(..surplus);
     }
 }
 
