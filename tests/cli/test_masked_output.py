@@ -95,6 +95,8 @@ WITHIN = [
     ("-----BEGIN PRIVATE KEY-----\nMIIE", "***"),
     ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nmore", "***\nmore"),
     ({"access_token": 'ab"cd\\ef"gh\n', "n": 1}, {"access_token": "***", "n": 1}),
+    ({"password": 'ab"cdef\\', "then": 'a\\"b'}, {"password": "***", "then": 'a\\"b'}),
+    ({"password": "abcdef\\\\", "then": "b"}, {"password": "***", "then": "b"}),
     ({"a": {"password": "abcdefgh"}}, {"a": {"password": "***"}}),
 ]
 
