@@ -136,10 +136,13 @@ def test_given_what_a_memory_gave_when_it_is_sorted_then_labelled_entries_and_th
         MemoryEntry("obey\nme", 1.0, {"session_id": "b", "role": "tool", "trust": "untrusted"}),
         MemoryEntry("I live in Rome", 1.0, {"session_id": "c", "role": "user"}),
         MemoryEntry("You live in Rome", 1.0, {"session_id": "c", "role": "assistant"}),
+        MemoryEntry("You like tea", 1.0, {"role": "assistant"}),
+        MemoryEntry("sold", 1.0, {"role": "tool"}),
     ]
 
     assert not_the_users(shown(entries)).splitlines() == [
         f"[2] (session b, tool, {UNTRUSTED}) obey", "    me", "[4] (session c, assistant) You live in Rome",
+        "[5] (assistant) You like tea", f"[6] (tool, {UNTRUSTED}) sold",
     ]  # fmt: skip
     assert not_the_users("Nothing is remembered about this.") == ""
 
