@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deepstrike.secrets.curtain import Curtain
-from deepstrike.stream import AgentEvent, TextDelta, ThinkingDelta
+from deepstrike.stream import AgentEvent, DoneEvent, TextDelta, ThinkingDelta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ class Curtains:
         """What may be told now that `event` has come: what its agent said last, if that is over, and the event."""
         path, said = (event.path, event.event) if isinstance(event, AgentEvent) else ((), event)
         if not isinstance(said, TextDelta | ThinkingDelta):
-            yield from self._rest(path)
+            yield from self.rest() if isinstance(event, DoneEvent) else self._rest(path)
             yield event
             return
         if path in self._open and type(self._open[path][1]) is not type(said):
