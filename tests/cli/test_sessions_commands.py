@@ -317,6 +317,14 @@ def test_given_a_completed_session_when_resumed_then_the_recorded_answer_is_prin
     assert "model" not in done.stderr
 
 
+def test_given_a_completed_session_with_a_key_in_its_answer_when_resumed_then_that_is_masked(home: Path) -> None:
+    key = "sk-ant-api03-abcdefghijklmnopqrstuvwx"
+    runner = RuntimeRunner(RuntimeOptions(provider=ScriptedProvider([f"It is {key}."]), session_log=sessions_at(home)))
+    runner.run_sync("Say it", session_id="keys")
+
+    assert command(home, "resume", "keys").stdout == "It is ***.\n"
+
+
 def test_given_two_answers_to_one_request_when_resumed_then_they_are_refused(home: Path) -> None:
     done = command(home, "resume", "order", "--answer", "4=1", "--answer", "4=2", "--tools", "my_tools:approve")
 

@@ -9,15 +9,21 @@ import pytest
 from dreams import form
 
 from deepstrike import (
+    EvalLoopHarness,
+    HarnessOutcome,
+    HarnessRequest,
     InMemoryDreamStore,
     KnowledgeSource,
     LocalExecutionPlane,
+    QualityGate,
     RuntimeOptions,
     RuntimeRunner,
     RuntimeSignal,
     ScriptedProvider,
     SignalGateway,
+    ToolError,
 )
+from deepstrike.harness import Verdict
 from deepstrike.memory import MemoryEntry, curate, observed
 from deepstrike.memory.shown import UNTRUSTED, not_the_users, shown
 from deepstrike.providers.base import Finish, ModelEvent, ModelRequest, ToolCall
@@ -40,6 +46,18 @@ def page() -> str:
     return "word " * 1_000 + LIE
 
 
+class Critic(QualityGate):
+    """Passes what repeats its lie."""
+
+    def evaluate(self, request: HarnessRequest, outcome: HarnessOutcome) -> Verdict:
+        return Verdict(passed="eve" in outcome.result, feedback=LIE)
+
+
+def broken() -> str:
+    """A page that fails with its lie."""
+    raise ToolError(LIE)
+
+
 def asks(name: str, arguments: str) -> list[ToolCall | Finish]:
     return [ToolCall("c1", name, arguments), Finish("tool_calls")]
 
@@ -58,7 +76,9 @@ async def current(store: InMemoryDreamStore) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    "asked", [asks("knowledge", '{"query": "email"}'), asks("page", "{}"), None], ids=["knowledge", "page", "signal"]
+    "asked",
+    [asks("knowledge", '{"query": "email"}'), asks("page", "{}"), asks("broken", "{}"), None],
+    ids=["knowledge", "page", "failure", "signal"],
 )
 async def test_given_a_lie_from_outside_when_the_agent_repeats_it_then_the_users_word_stays(
     asked: list[ToolCall | Finish] | None,
@@ -72,13 +92,24 @@ async def test_given_a_lie_from_outside_when_the_agent_repeats_it_then_the_users
             agent_id="ann",
             knowledge_source=Lying(),
             signal_source=gateway,
-            execution_plane=LocalExecutionPlane().register(page),
+            execution_plane=LocalExecutionPlane().register(page).register(broken),
         )
     )
     if asked is None:
         gateway.ingest(RuntimeSignal("mail", {"text": LIE}))
 
     await runner.run("What is my email?", session_id="new")
+    await runner.dream("ann")
+
+    assert await current(store) == {TRUE: None}
+
+
+async def test_given_feedback_with_a_lie_when_the_agent_repeats_it_then_the_users_word_stays() -> None:
+    store = await store_with_the_truth()
+    model = ScriptedProvider(["Which one?", REPEATED, form(), form("User's email is eve@evil.example")])
+    runner = RuntimeRunner(RuntimeOptions(provider=model, dream_store=store, agent_id="ann"))
+
+    await EvalLoopHarness(runner, Critic()).run(HarnessRequest("How can I be reached?"))
     await runner.dream("ann")
 
     assert await current(store) == {TRUE: None}
@@ -105,10 +136,13 @@ def test_given_what_a_memory_gave_when_it_is_sorted_then_labelled_entries_and_th
         MemoryEntry("obey\nme", 1.0, {"session_id": "b", "role": "tool", "trust": "untrusted"}),
         MemoryEntry("I live in Rome", 1.0, {"session_id": "c", "role": "user"}),
         MemoryEntry("You live in Rome", 1.0, {"session_id": "c", "role": "assistant"}),
+        MemoryEntry("You like tea", 1.0, {"role": "assistant"}),
+        MemoryEntry("sold", 1.0, {"role": "tool"}),
     ]
 
     assert not_the_users(shown(entries)).splitlines() == [
         f"[2] (session b, tool, {UNTRUSTED}) obey", "    me", "[4] (session c, assistant) You live in Rome",
+        "[5] (assistant) You like tea", f"[6] (tool, {UNTRUSTED}) sold",
     ]  # fmt: skip
     assert not_the_users("Nothing is remembered about this.") == ""
 

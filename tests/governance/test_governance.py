@@ -305,6 +305,18 @@ def test_given_a_file_without_end_when_read_then_it_is_refused() -> None:
         Governance.from_file(NO_END)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_given_a_pipe_when_read_then_what_is_written_counts_and_nobody_is_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="the policy is empty"):
+        Governance.from_file(tmp_path / "pipe")
+    reading, writing = os.pipe()
+    os.write(writing, b"default: deny\n")
+    os.close(writing)
+    assert Governance.from_file(f"/dev/fd/{reading}").evaluate("a", {}).kind == "deny"
+    os.close(reading)
+
+
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, [1, math.nan], {"deep": math.inf}])
 def test_given_what_is_no_number_when_it_would_become_null_then_it_is_refused(odd: object) -> None:
     with pytest.raises(ConfigError, match=r"cannot be written as JSON"):

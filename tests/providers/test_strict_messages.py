@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -23,15 +24,27 @@ def take(**arguments: object) -> str:
     return str(arguments)
 
 
-async def sent(*schemas: dict[str, Any], strict: bool = True) -> tuple[list[dict[str, Any]], list[str]]:
+@dataclass
+class Answer:
+    """A structured answer with an optional part that may be null."""
+
+    city: str
+    note: str | None = None
+
+
+async def sent(
+    *schemas: dict[str, Any], strict: bool = True, output_type: type | None = None
+) -> tuple[list[dict[str, Any]], list[str]]:
     """The tools `t00`, `t01`, … as they are sent, behind `recall`, which is strict too, and what is told of them."""
     plane = LocalExecutionPlane()
     for number, parameters in enumerate(schemas):
         plane.register(tool(name=f"t{number:02}", description="A tool.", parameters=parameters)(take))
-    async with ModelServer([Raw([answer(text(0, "done"))])]) as server:
+    async with ModelServer([Raw([answer(text(0, "done" if output_type is None else '{"city": "Rome"}'))])]) as server:
         provider = AnthropicProvider(api_key="k", model="claude-sonnet-5-5", base_url=server.base_url)
         extensions = {"strict_tools": True} if strict else {}
-        options = RuntimeOptions(provider=provider, execution_plane=plane, extensions=extensions)
+        options = RuntimeOptions(
+            provider=provider, execution_plane=plane, extensions=extensions, output_type=output_type
+        )
         events = [event async for event in RuntimeRunner(options).run_streaming("go")]
         tools: Any = server.requests[0].body["tools"]
     own = [each for each in tools if each["name"].startswith("t")]
@@ -95,3 +108,13 @@ async def test_given_optional_parameters_when_they_are_many_in_all_then_what_sti
 
     tools, _ = await sent(optional(20), optional(4), optional(3))
     assert [each.get("strict", False) for each in tools] == [True, False, True]
+
+
+async def test_given_a_structured_answer_when_tools_are_strict_then_its_optional_parts_count_too() -> None:
+    full = schema({f"n{at}": NUMBER for at in range(23)}, [])  # `recall` has the 24th
+
+    [alone], _ = await sent(full)
+    [beside], told = await sent(full, output_type=Answer)
+
+    assert (alone.get("strict"), beside.get("strict")) == (True, None)
+    assert told == ["the tool 't00' is not sent in strict mode: a request has at most 24 optional parameters"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -163,6 +165,27 @@ async def test_given_a_masked_prompt_when_it_is_due_then_it_comes_once_over_rest
             gateway.destroy()
 
     assert came == [f"log in with {HIDDEN}"]
+
+
+def test_given_a_link_to_a_store_that_is_served_when_another_gateway_would_then_it_is_refused(tmp_path: Path) -> None:
+    first = SignalGateway(tmp_path / "signals.db")
+    (tmp_path / "other.db").symlink_to("signals.db")
+
+    with pytest.raises(DeepStrikeError, match="is served by another SignalGateway"):
+        SignalGateway(tmp_path / "other.db")
+    first.destroy()
+
+
+def test_given_a_store_that_cannot_be_read_when_a_gateway_is_refused_then_it_does_not_serve_it(tmp_path: Path) -> None:
+    path = tmp_path / "signals.db"
+    SignalGateway(path).destroy()
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("ALTER TABLE over RENAME TO elsewhere")
+
+    for _ in range(2):
+        with pytest.raises(DeepStrikeError) as error:
+            SignalGateway(path)
+        assert error.value.code == "store_io"
 
 
 def test_given_a_store_that_is_served_when_another_gateway_would_then_it_is_refused_until_the_first_is_gone(

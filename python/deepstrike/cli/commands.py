@@ -21,6 +21,7 @@ from deepstrike.governance.file import read_policy
 from deepstrike.options import RuntimeOptions
 from deepstrike.providers.choice import DEMO, choose
 from deepstrike.runner import RuntimeRunner
+from deepstrike.secrets.shapes import masked
 from deepstrike.sessions.places import open_log
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def resume_session(
         provider = choice.provider() if at_rest else _told(choice, setup.model)
         runner = runner_of(setup, log, plane, provider, delegates=standing.delegates)
         if standing.completed and not given and not as_json:
-            sys.stdout.write(f"{visible(standing.answer)}\n")
+            sys.stdout.write(f"{visible(masked(standing.answer))}\n")
         try:
             work = runner.resume(session_id, answers=given)
             done = loop.run(pursue(runner, work, show_for(as_json=as_json, options=options_of(setup))))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 import msgspec
 
+from deepstrike.cli.curtains import Curtains
 from deepstrike.cli.lines import (
     agent_line,
     call_line,
@@ -38,6 +39,7 @@ from deepstrike.stream import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
 
     from _typeshed import DataclassInstance
@@ -76,6 +78,7 @@ class JsonShow:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
+        self._curtains = Curtains()
 
     def __enter__(self) -> JsonShow:
         return self
@@ -83,10 +86,15 @@ class JsonShow:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        return
+        if kind is None or not issubclass(kind, OSError):
+            self._write(self._curtains.rest())
 
     def event(self, event: StreamEvent) -> None:
-        self._out.write(json_line(_plain(event)) + "\n")
+        self._write(self._curtains.passed(event))
+
+    def _write(self, events: Iterable[StreamEvent]) -> None:
+        for event in events:
+            self._out.write(json_line(_plain(event)) + "\n")
         self._out.flush()
 
 

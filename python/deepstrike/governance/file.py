@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -27,7 +28,7 @@ def read_policy(path: str | PathLike[str]) -> Governance:
     """The `Governance` that a file describes. Raises `ConfigError` with file and line."""
     file = Path(path)
     try:
-        with file.open("rb") as opened:
+        with open(file, "rb", opener=_at_once) as opened:
             data = opened.read(_LARGEST + 1)  # a device may have no end
     except OSError as error:
         raise ConfigError(f"the policy {str(file)!r} cannot be read: {error.strerror or error}") from None
@@ -47,6 +48,15 @@ def read_policy(path: str | PathLike[str]) -> Governance:
     if root is None:
         raise ConfigError(f"{file}: the policy is empty; write at least `default: allow`, `deny` or `ask`")
     return _Reader(file).read(root)
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Opens a pipe that nobody writes to as an empty file, where opening waits for a writer else, for ever."""
+    at_once: int = getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, flags | at_once)
+    if at_once:
+        os.set_blocking(descriptor, True)  # a writer that is there is waited for
+    return descriptor
 
 
 def _line(data: bytes, place: int) -> int:

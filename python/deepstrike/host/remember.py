@@ -71,9 +71,10 @@ async def _save(session: Session, library: Library, status: str) -> None:
 def session_data(session_id: str, agent_id: str, records: Sequence[bytes], status: str) -> SessionData:
     """A session as a dream store keeps it: what the user said, what the agent said, what its tools found.
 
-    A message has `role` (user, assistant, tool), `content`, `at_ms`, and a tool's also `name`. What signals and the
-    meta-tools said and what of a tool's result is cut off is no message; but its words are the `outside` of the message
-    that comes next (of the cut one itself), so that what the agent repeats of them is not taken for the user's.
+    A message has `role` (user, assistant, tool), `content`, `at_ms`, and a tool's also `name`. What signals, the
+    meta-tools and calls that failed said, the feedback on an earlier attempt, and what of a tool's result is cut off is
+    no message; but its words are the `outside` of the message that comes next (of the cut one itself), so that what the
+    agent repeats of them is not taken for the user's.
     `metadata["status"]` is how the newest goal ended.
     """
     from deepstrike.memory.base import SessionData
@@ -106,8 +107,13 @@ class _Heard:
             self._add("assistant", "".join(part.text for part in event.parts if isinstance(part, Text)))
         elif isinstance(event, Started):
             self._add("user", "\n".join((content(event.goal), *event.criteria)))
-        elif isinstance(event, Settled) and not event.result.error_kind:
-            self._settled(self._names.get((event.call.reply, event.call.index), ""), content(event.result.parts))
+            self._note("\n".join(said.text for said in event.feedback))
+        elif isinstance(event, Settled):
+            found = content(event.result.parts)
+            if event.result.error_kind:
+                self._note(found)
+            else:
+                self._settled(self._names.get((event.call.reply, event.call.index), ""), found)
         elif isinstance(event, SignalledEvent):
             self._signalled(event.signal)
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 OUTSIDE: Final = "outside"
-"""The field of a message with the words that the agent had read before it: of signals, look-ups, cut ends of results.
+"""The field of a message with the words that the agent had read before it: of signals, look-ups, failed calls,
+feedback, cut ends of results.
 
 They are nobody's turn: neither found nor shown, but what is drawn from them is not taken for the user's.
 """

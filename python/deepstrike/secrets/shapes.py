@@ -55,10 +55,13 @@ _key_block = re.compile(rf"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:{_BODY}*?{_END}|
 _NAMES = (
     r"authorization|[\w.-]*[_-]token|(?:[\w.-]*[_-])?(?:secret|password|passwd|(?:api|access|private|client)[_-]?key)"
 )
-# A string in JSON, or in JSON within JSON: its quotes stand behind `depth` backslashes, those inside it behind more.
-_STRING = r"(?:[^\"\\]|\\+(?![\"\\])|(?P=depth)\\+\")"
+# A string in JSON, or in JSON within JSON: its quotes stand behind `depth` backslashes. Within it a backslash stands as
+# twice one more than these; a quote behind whole backslashes and `depth` ends it, any other belongs to it.
+_BACKSLASHES = r"(?:(?P=depth)\\(?P=depth)\\)*"
+_STRING = rf"(?:[^\"\\]|\\+(?![\"\\])|(?!{_BACKSLASHES}(?P=depth)\")\\+\")"
 _named = re.compile(
-    rf"(?P<front>(?<!\\)(?P<depth>\\*)\"(?:{_NAMES})(?P=depth)\"\s*:\s*(?P=depth)\"){_STRING}{{4,}}(?=(?P=depth)\")",
+    rf"(?P<front>(?<!\\)(?P<depth>\\*)\"(?:{_NAMES})(?P=depth)\"\s*:\s*(?P=depth)\")"
+    rf"{_STRING}{{4,}}{_BACKSLASHES}(?=(?P=depth)\")",
     re.IGNORECASE,
 )
 _assigned = re.compile(

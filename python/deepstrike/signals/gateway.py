@@ -74,7 +74,6 @@ class SignalGateway:
             raise ConfigError(f"capacity must be a whole number of at least 1000, not {capacity!r}")
         self._clock = current_clock()
         self._store = None if store is None else _served(store)
-        self.queue = SignalQueue(capacity, self._store)
         self._lock = RLock()
         self._plans: dict[str, _Plan] = {}
         self._over: OrderedDict[str, None] = OrderedDict()
@@ -82,7 +81,13 @@ class SignalGateway:
         self._masked: dict[str, str] = {}
         self._listeners: list[Listener] = []
         self._alarm: Timer | None = None
-        self._load()
+        try:
+            self.queue = SignalQueue(capacity, self._store)
+            self._load()
+        except BaseException:
+            if self._store is not None:
+                self._store.close()  # others may serve what cannot be read here
+            raise
 
     def schedule(self, prompt: ScheduledPrompt) -> str:
         """Let a prompt come when it is due. Gives its id, for `cancel`.

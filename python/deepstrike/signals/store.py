@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -20,7 +21,6 @@ from deepstrike.signals.signal import URGENCIES, RuntimeSignal, is_scheduled, pa
 from deepstrike.write_ahead import transaction
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Sequence
 
     from deepstrike.signals.queue import Address
@@ -81,7 +81,7 @@ class SignalStore:
 
         Raises `DeepStrikeError` with code `store_busy` where one does already, here or elsewhere.
         """
-        path = self._database.path
+        path = os.path.realpath(self._database.path)  # by whatever links it is named
         with self._database.work():
             # A lock of the system's, which SQLite has for every system; beside the file, which stays open to readers.
             held = sqlite3.connect(f"{path}-serving", timeout=0, isolation_level=None, check_same_thread=False)

@@ -66,7 +66,7 @@ def _head(asked: Asked, mark: bytes, structured: bool) -> bytes:
     start = canonical({**plain, **_fields(asked, structured)})[:-1]
     texts = [text for text in (request.system_stable, request.system_knowledge) if text.strip()]
     systems = [b'{"type":"text","text":%b' % quote(text) for text in texts]
-    strict = strict_schemas(request)
+    strict = strict_schemas(request, structured=structured)
     tools = [_tool(tool, strict.get(tool.name)) for tool in request.tools]
     last = systems or tools
     if last:

@@ -15,20 +15,22 @@ if TYPE_CHECKING:
     from deepstrike.providers.base import ModelRequest
 
 _MOST: Final = {"strict tools": 20, "optional parameters": 24, "parameters of several types": 16}
-"""In all tools of one request together."""
+"""In all schemas of one request together, that of a structured answer among them."""
 _TABLES: Final = ("properties", "$defs", "definitions")
 _REFERENCES: Final = ("#/$defs/", "#/definitions/")
 
 
-def strict_schemas(request: ModelRequest) -> dict[str, bytes]:
+def strict_schemas(request: ModelRequest, *, structured: bool) -> dict[str, bytes]:
     """Tool name → its schema, for each tool that is sent in strict mode; a notice tells why another is not.
 
-    Optional parameters stay optional. What strict mode only narrows stands in the description.
+    Optional parameters stay optional. What strict mode only narrows stands in the description. `structured`: the form
+    of the answer is sent too, and counts.
     """
     if not wants_strict(request):
         return {}
     schemas: dict[str, bytes] = {}
-    used: Counter[str] = Counter()
+    form = request.output if structured else None
+    used = Counter[str]() if form is None else _needs(accepted_schema(form.schema))
     for tool in request.tools:
         why = strict_schema(tool.parameters)[1]
         if not why:
