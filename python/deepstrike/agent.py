@@ -68,6 +68,7 @@ class AgentOptions(TypedDict, total=False):
     max_total_tokens: int | None
     max_cost_usd: float | None
     max_parallel_tools: int
+    summarizer: LLMProvider | None
     state_placement: Literal["frozen", "live"]
     on_tool_suspend: Callable[[ToolSuspendEvent], object] | None
     on_permission_request: Callable[[PermissionRequestEvent], object] | None
