@@ -9,7 +9,7 @@ use super::weigh::Scale;
 const TRIES: usize = 6;
 
 /// Characters that stay in any case: they say what the text is.
-const LEAST: usize = 16;
+const LEAST: usize = 24;
 
 /// The text on one line in at most `room` tokens, as far as the mark allows it; none where it fits as it is. `seq` is the
 /// record that has all of it.
@@ -22,6 +22,9 @@ pub fn to_fit(text: &str, room: u64, seq: u64, scale: &Scale<'_>) -> Option<Stri
     let all = text.chars().count();
     let mut kept = part(all, room, weight);
     for _ in 0..TRIES {
+        if kept < LEAST {
+            break;
+        }
         let short = around(text, all, kept, seq);
         if scale.text(&short) <= room {
             return Some(short);
