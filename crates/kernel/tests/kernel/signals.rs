@@ -2,6 +2,7 @@
 
 use deepstrike_kernel::wire::event::Status;
 use deepstrike_kernel::wire::message::Block;
+use deepstrike_kernel::wire::policy::{Config, Placement};
 use deepstrike_kernel::wire::signal::Urgency;
 
 use crate::say::*;
@@ -60,6 +61,18 @@ fn a_high_signal_that_the_answer_has_not_read_is_read_before_the_goal_ends() {
         world.take(replies(owed, vec![said("Guten Morgen.")]));
         assert_eq!((world.outcome().status, world.outcome().text), (Status::Completed, "Guten Morgen.".into()));
     }
+}
+
+#[test]
+fn with_live_placement_no_request_that_reads_a_signal_ends_with_the_models_own_text() {
+    let config = Config { placement: Placement::Live, ..config() };
+    let word = user_says("Also in German.");
+    let world = World::after([start_with(config), word, replies(0, vec![said("Good morning.")])]);
+    let blocks = world.blocks();
+    let Some(Block::User(first)) = blocks.get(1) else { panic!() };
+    let Some(Block::User(last)) = blocks.last() else { panic!() };
+    assert!(content(&first.parts).contains("The user says: Also in German."));
+    assert_eq!(content(&last.parts), "Something came meanwhile: it stands in the first turn. Go on by it.");
 }
 
 #[test]

@@ -18,9 +18,16 @@ use crate::wire::message::{Block, Part, Text};
 use crate::wire::policy::Placement;
 use crate::wire::task::{Role, Source};
 
+const STATE_ABOVE: &str = "Something came meanwhile: it stands in the first turn. Go on by it.";
+
 /// Makes a model call owed; what waits to be read becomes one block in front of it.
 pub(super) fn ask(state: &mut State, seq: u64) {
     read_notes(state, seq);
+    if state.prompt.is_open_ended() {
+        // With live placement all that came may stand in `turns[0]`, and no request ends with the model's own text.
+        note(state, STATE_ABOVE.into());
+        read_notes(state, seq);
+    }
     if let Some(run) = &mut state.run {
         (run.owed, run.reply) = (Some(seq), None);
     }
