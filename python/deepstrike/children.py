@@ -69,7 +69,7 @@ class DraftedAgent:
         task = await self.draft(call.session_id, call.task, extensions)
         goes_on = await asked(call.session_id, household.log.latest_seq(call.session_id)) >= 0
         if goes_on:
-            _require_same(task, await asked(call.session_id, household.log.read(call.session_id)))
+            _require_same(task, household, await asked(call.session_id, household.log.read(call.session_id)))
         return bounded(task, household, self._narrowed(household, call), goes_on=goes_on, says=self.says)
 
     def _narrowed(self, household: Household, call: AgentCall) -> AgentCall:
@@ -81,10 +81,13 @@ class DraftedAgent:
         return replace(call, tools=there if call.tools is None else tuple(filter(there.__contains__, call.tools)))
 
 
-def _require_same(task: Task, records: Sequence[bytes]) -> None:
+def _require_same(task: Task, household: Household, records: Sequence[bytes]) -> None:
     """What goes on must be this task: a session that was deleted may have left the sessions of its sub-agents."""
     begun = decode_record(records[0]).event if records else None
-    if not isinstance(begun, Started) or not isinstance(task.first, Start) or _goal(begun) == _goal(task.first):
+    if not isinstance(begun, Started) or not isinstance(task.first, Start):
+        return
+    parent = begun.config.agents.parent
+    if parent is None or parent.session != household.config.session or _goal(begun) == _goal(task.first):
         return
     raise SessionError(
         f"session {task.session_id!r} was begun for another task, by a session that is no more: delete it, "

@@ -75,7 +75,10 @@ def found_in(fate: Fate, folder: Path) -> FileSessionLog | SqliteSessionLog:
     """The log as a dead process has left it: a copy, so that looking at it changes nothing for the next one."""
     copy = folder / "copy"
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(fate.place, copy)
+    try:
+        shutil.copytree(fate.place, copy)
+    except shutil.Error:  # a log of this process that was just collected has put its files in order meanwhile
+        shutil.copytree(fate.place, copy, dirs_exist_ok=True)
     if fate.kind == "sqlite":
         return SqliteSessionLog(copy / "sessions.db")
     return FileSessionLog(copy / "sessions")
