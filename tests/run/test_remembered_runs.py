@@ -94,7 +94,7 @@ async def test_given_a_store_when_runs_end_then_the_session_is_kept_under_its_id
     assert (kept.created_at_ms, kept.updated_at_ms >= times[-1]) == (times[0], True)  # type: ignore[operator]
 
 
-async def test_given_what_the_meta_tools_gave_and_failures_when_a_run_ends_then_only_words_of_failures_are_kept() -> None:
+async def test_given_what_the_meta_tools_gave_and_failures_when_a_run_ends_then_words_of_failures_are_kept() -> None:
     store = Counting()
     model = Script(
         calls(call("memory", '{"query":"x"}'), call("add", '{"x":1}', "c2"), call("update_plan", '{"steps":[]}', "c3")),
