@@ -109,7 +109,8 @@ async def test_given_a_tool_that_is_too_slow_when_it_is_repeated_then_each_try_h
     made = tool(effect="read", retries=1, timeout_ms=2000)(slow)
     told: list[int] = []
     with ManualClock() as clock:
-        call = Invocation("slow", "{}", CONTEXT, Shown().show, again=lambda tried, *_: told.append(tried))
+        own = ToolContext("session", "call-1", "key-1", "agent-1")  # that which tests share may have been cancelled
+        call = Invocation("slow", "{}", own, Shown().show, again=lambda tried, *_: told.append(tried))
         task = asyncio.ensure_future(run_repeatedly(made, call))
         await clock.advance(2)
         await clock.advance(1)
