@@ -21,7 +21,7 @@ SOURCES := $(shell find crates \( -name '*.rs' -o -name Cargo.toml \) -not -path
 TYPED := tests bench examples docsite
 PYTHONS := python $(TYPED)
 SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
-WORKERS ?= 3
+WORKERS ?= 2
 TEST_SECONDS ?= 120
 PYTEST_ARGS ?=
 

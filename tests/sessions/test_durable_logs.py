@@ -202,10 +202,11 @@ async def test_a_layout_of_a_later_release_is_refused_and_left_as_it_is(tmp_path
     path.write_bytes(path.read_bytes().replace(b"deepstrike log 1 ", b"deepstrike log 27 ") + b"in a way unknown today")
     rows = tmp_path / "rows.db"
     await write(SqliteSessionLog(rows), "s", [b"a"])
+    gc.collect()  # the log that wrote it may still be open, and puts its file in order when it is collected
     with sqlite3.connect(rows) as connection:
         connection.execute("PRAGMA user_version = 27")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     connection.close()
-    gc.collect()  # the log that wrote it puts its file in order when it is collected
     kept = path.read_bytes(), rows.read_bytes()
     codes = [
         await refusal(attempt)
