@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from deepstrike.attempt import Attempt
 from deepstrike.errors import RunFailed
@@ -11,10 +11,9 @@ from deepstrike.harness.judging import question
 from deepstrike.harness.outcome import HarnessOutcome
 from deepstrike.harness.verdict import Verdict, weighed
 from deepstrike.host.folding import asked, look
-from deepstrike.host.outcome import usage_of
+from deepstrike.host.outcome import result_of
 from deepstrike.output.form import INVALID
 from deepstrike.output.shape import Misfit
-from deepstrike.stream import RunResult
 
 if TYPE_CHECKING:
     from deepstrike.harness.judgement import Draft
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from deepstrike.run import Run
     from deepstrike.runner import RuntimeRunner
     from deepstrike.sessions.base import SessionLog
-    from deepstrike.stream import Status
-    from deepstrike.wire.effect import Outcome
+    from deepstrike.stream import RunResult, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +125,8 @@ async def recorded(log: SessionLog, session_id: str, later: str) -> RunResult | 
     if await asked(later, log.latest_seq(later)) < 0 or await asked(session_id, log.latest_seq(session_id)) < 0:
         return None
     outcome = (await look(session_id, log)).outcome()
-    return None if outcome is None else _result(session_id, outcome)
-
-
-def _result(session_id: str, outcome: Outcome) -> RunResult:
-    """How a session ended that was left behind: it waits for nothing, and nobody asks for its output any more."""
-    return RunResult(
-        text=outcome.text,
-        output=None,
-        status=cast("Status", outcome.status),
-        pending=(),
-        iterations=outcome.turns,
-        usage=usage_of(outcome),
-        total_tokens=outcome.input_tokens + outcome.output_tokens,
-        session_id=session_id,
-        error=outcome.message or None,
-        code=outcome.code or None,
-        retryable=outcome.retryable,
-    )
+    # One that was left behind waits for nothing, and nobody asks for its output any more.
+    return None if outcome is None else replace(result_of(session_id, outcome, None), pending=())
 
 
 def _none(why: str, end: Status | None) -> Heard:
