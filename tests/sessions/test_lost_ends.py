@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from stores import FULL, KINDS, SQLITE, Durable, Kind, seeded, write
 
-from deepstrike.errors import CorruptLog, SessionError
+from deepstrike.errors import CorruptLog, SessionBusy, SessionError
 from deepstrike.sessions import mark as marks
 from deepstrike.sessions.file import FileSessionLog
 from deepstrike.sessions.listing import Unreadable
+from deepstrike.sessions.lock import SessionLock, locked
+from deepstrike.sessions.names import file_stem
 from deepstrike.sessions.sqlite import SqliteSessionLog
 
 SOURCES = Path(__file__).parents[2] / "python"
@@ -354,3 +356,25 @@ async def test_given_new_folders_when_appends_are_flushed_then_so_are_the_names_
         (shelf,) = (tmp_path / "a" / "b" / "s.db" / "blobs").iterdir()
         wanted |= {tmp_path / "a" / "b" / "s.db", shelf.parent, shelf}
     assert wanted <= set(flushed)
+
+
+async def test_given_marks_that_are_being_put_in_order_when_a_session_is_acquired_then_it_waits_and_is_not_busy(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "sessions.db"
+    log = SqliteSessionLog(path)
+    await write(log, "s", [b"a"])
+    (found,) = tmp_path.glob("*-marks")
+    lock = tmp_path / "sessions.db-locks" / f"{file_stem('s')}.lock"
+    with locked(found):
+        held = SessionLock.take(lock, "s")
+        waiting = asyncio.ensure_future(log.acquire("s"))
+        await asyncio.wait({waiting}, timeout=0.1)
+        early = waiting.done()
+        held.release()
+    owner = await asyncio.wait_for(waiting, 10)
+
+    assert not early
+    with pytest.raises(SessionBusy):
+        await SqliteSessionLog(path).acquire("s")
+    await log.release("s", owner)

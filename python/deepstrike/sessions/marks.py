@@ -8,7 +8,7 @@ from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from deepstrike.errors import SessionError
+from deepstrike.errors import SessionBusy, SessionError
 from deepstrike.sessions.disk import make_folder, read_at, write_at
 from deepstrike.sessions.lock import SessionLock, locked
 from deepstrike.sessions.mark import DIGEST_AT, SIZE, Notes, contents, digest_of, parse
@@ -42,12 +42,28 @@ class Marks:
         self._resting: dict[str, bytes] = {}
 
     def lock(self, session_id: str) -> SessionLock:
-        """Lock a session. Raises `SessionBusy`, `SessionError`."""
+        """Lock a session. Raises `SessionBusy`, `SessionError`.
+
+        Whoever puts the marks in order has a lock for a moment, and the file of marks meanwhile: that is waited for.
+        """
         try:
             make_folder(self._locks, flushed=self._flushed)
         except OSError as error:
             raise failed("making the folder", self._locks, error) from error
+        try:
+            return self._take(session_id)
+        except SessionBusy:
+            self._in_order()
+            return self._take(session_id)
+
+    def _take(self, session_id: str) -> SessionLock:
         return SessionLock.take(self._locks / f"{file_stem(session_id)}.lock", session_id)
+
+    def _in_order(self) -> None:
+        """Wait for whoever has the file of marks now."""
+        if self._path.exists():
+            with suppress(OSError), locked(self._path):
+                return
 
     def any_locked(self) -> bool:
         """Whether a run may be live: a lock that a crash has left counts too."""
@@ -96,10 +112,10 @@ class Marks:
                     del self._resting[session_id]
             if not self._path.exists():  # removed, with its folder as a rule, which a lock would make anew
                 continue
-            with suppress(SessionError):
-                lock = self.lock(session_id)
+            with suppress(SessionError, OSError), locked(self._path) as descriptor:
+                lock = self._take(session_id)
                 try:
-                    self.forget(session_id, noted)
+                    _free(descriptor, session_id, noted)
                 finally:
                     lock.release()
 
@@ -108,16 +124,13 @@ class Marks:
         if self._resting and not self._write_ahead_log.exists():
             self.clear(self.at_rest())
 
-    def forget(self, session_id: str, noted: bytes | None = None) -> None:
-        """Forget what is noted of a session, or that alone, for who has its lock. Raises `SessionError`."""
+    def forget(self, session_id: str) -> None:
+        """Forget what is noted of a session, for who has its lock. Raises `SessionError`."""
         try:
             if not self._path.exists():
                 return
             with locked(self._path) as descriptor:
-                data = read_at(descriptor, 0, os.fstat(descriptor).st_size)
-                for at in _places(data, digest_of(session_id)):
-                    if noted in (None, data[at : at + SIZE]):
-                        write_at(descriptor, at, _FREE)
+                _free(descriptor, session_id, None)
         except OSError as error:
             raise failed("writing", self._path, error) from error
 
@@ -132,6 +145,14 @@ class Marks:
         """In a forked child: the parent's sessions are the parent's."""
         self._guard = Lock()
         self._resting = {}
+
+
+def _free(descriptor: int, session_id: str, noted: bytes | None) -> None:
+    """Free the session's place in the locked file, where it holds `noted` if that is given."""
+    data = read_at(descriptor, 0, os.fstat(descriptor).st_size)
+    for at in _places(data, digest_of(session_id)):
+        if noted in (None, data[at : at + SIZE]):
+            write_at(descriptor, at, _FREE)
 
 
 def _places(data: bytes, digest: bytes) -> Iterator[int]:
