@@ -94,7 +94,7 @@ async def test_given_files_that_cannot_grow_when_a_run_fails_then_the_error_is_t
     seed, dice = seeded()
     with nursery() as opened:
         trials = await Trials.begin(opened, tmp_path, kind)
-        low, high = (400, sum(map(len, trials.undisturbed))) if kind == "file" else (33_000, 140_000)
+        low, high = (400, sum(map(len, trials.undisturbed))) if kind == "file" else (33_000, 130_000)
         times = 60 if FULL else 8
         for _ in range(times):
             bound = replace(trials.base, most_bytes=dice.randint(low, high))

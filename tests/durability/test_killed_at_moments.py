@@ -29,7 +29,7 @@ async def test_given_a_process_that_dies_within_a_write_when_another_goes_on_the
     with nursery() as opened:
         trials = await Trials.begin(opened, tmp_path, kind)
         # SQLite's shared-memory file has 32 KiB at once, and the log beside it grows by whole pages.
-        low, high = (400, sum(map(len, trials.undisturbed))) if kind == "file" else (33_000, 140_000)
+        low, high = (400, sum(map(len, trials.undisturbed))) if kind == "file" else (33_000, 130_000)
         for _ in range(times):
             death = replace(trials.base, most_bytes=dice.randint(low, high), die_full=True)
             await trials.session(lambda life, death=death: death if life == 0 else None)  # type: ignore[misc]
