@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import shutil
@@ -146,8 +147,11 @@ async def test_given_a_folder_that_is_read_only_when_a_goal_is_pursued_then_a_se
     disk = tmp_path / "disk"
     with mounted(disk, "-o", "size=4m"):
         before = await runner_on(log_in(disk, kind), nothing).run("go", session_id="s")
-        gc.collect()  # a log that is still open keeps its file system writable
-        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        gc.collect()  # a log that is still open keeps its file system writable; a thread closes it
+        for _ in range(100):
+            if subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=False).returncode == 0:
+                break
+            await asyncio.sleep(0.05)
         with pytest.raises(SessionError) as refusal:
             await runner_on(log_in(disk, kind), nothing).run("more", session_id="s")
         shutil.copytree(disk, tmp_path / "copy")
