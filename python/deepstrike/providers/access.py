@@ -43,6 +43,11 @@ def join(base_url: str, path: str) -> str:
     return urlunsplit(place._replace(path=place.path + more.path, query=query))
 
 
+def elsewhere(base_url: str, path: str) -> str:
+    """`base_url` with another path; its query stays."""
+    return urlunsplit(urlsplit(base_url)._replace(path=path))
+
+
 def host(url: str) -> str | None:
     """The host of an address."""
     return urlsplit(url).hostname

@@ -77,10 +77,11 @@ class Memo:
     A run owns one for each provider and epoch; it is empty at first. `turns` counts the turns whose encoding is in
     `body`; `head` is whatever the dialect encoded of slots 1 and 2 and the tools. `marks` are offsets into `body` that
     the dialect wants to find again (the ends of its messages, for cache breakpoints). `notices` are what the encoder
-    has to tell of these turns (an artefact left out, and why); whoever sends the request takes them out.
+    has to tell of these turns (an artefact left out, and why); whoever sends the request takes them out. `strict` says
+    that tools stand in `head` in strict mode.
     """
 
-    __slots__ = ("body", "head", "marks", "notices", "turns")
+    __slots__ = ("body", "head", "marks", "notices", "strict", "turns")
 
     def __init__(self) -> None:
         self.turns = 0
@@ -88,6 +89,7 @@ class Memo:
         self.body = bytearray()
         self.marks: list[int] = []
         self.notices: list[Notice] = []
+        self.strict = False
 
 
 class ModelRequest(msgspec.Struct, frozen=True, eq=False):

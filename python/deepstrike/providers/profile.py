@@ -27,7 +27,8 @@ class Profile:
     the service's own address if `key_needed`. `headers` go with every request. `words` are the errors that only this
     service has. `timeouts` are the limits where the user sets none. `hosts` are further hosts of the vendor itself, and
     so is every name below one. With `keyed` a request without a `prompt_cache_key` gets the session's. `lifetimes` says
-    which extensions change how long the cache keeps a prompt: their place, and milliseconds by value.
+    which extensions change how long the cache keeps a prompt: their place, and milliseconds by value. With
+    `strict_path` tools in strict mode go, at the service's own address, to this path instead of that of `base_url`.
     """
 
     name: str
@@ -46,3 +47,4 @@ class Profile:
     hosts: tuple[str, ...] = ()
     keyed: bool = False
     lifetimes: Mapping[tuple[str, ...], Mapping[str, int]] = field(default_factory=dict)
+    strict_path: str = ""

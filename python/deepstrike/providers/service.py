@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from deepstrike.providers.base import ModelEvent, ModelRequest
     from deepstrike.providers.dialects.base import Asked, Decoder, Reader
+    from deepstrike.providers.dialects.strict import StrictRules
     from deepstrike.providers.profile import Profile
     from deepstrike.providers.retry import RetryConfig
     from deepstrike.providers.transport.base import Timeouts
@@ -83,9 +84,15 @@ class ServiceProvider(Provider):
         self._mask = Mask([key or "", *(headers or {}).values()])
         bind_named({"key": key or "", **(headers or {})})
         self._faults = Faults(self._mask, profile.words)
-        url = access.join(self._base_url, profile.dialect.path(model))
         sent = access.headers(key, profile, headers)
-        self._endpoint = _endpoint(self._base_url, url, sent, self._faults, profile.timeouts, options)
+
+        def endpoint(base_url: str) -> Endpoint:
+            url = access.join(base_url, profile.dialect.path(model))
+            return _endpoint(self._base_url, url, sent, self._faults, profile.timeouts, options)
+
+        self._endpoint = endpoint(self._base_url)
+        moved = bool(profile.strict_path) and self._own_address
+        self._strict = endpoint(access.elsewhere(self._base_url, profile.strict_path)) if moved else self._endpoint
 
     def __reduce__(self) -> NoReturn:
         """Raises `ConfigError`: it holds a key and connections, which are copied nowhere."""
@@ -97,6 +104,13 @@ class ServiceProvider(Provider):
     def sends_form(self) -> bool:
         """See `Provider.sends_form`: also to an address of which nobody knows whether it takes the form."""
         return self.structured or self._profile.dialect.structured
+
+    @property
+    def strict_rules(self) -> StrictRules:
+        """What the service's strict mode takes of a tool's schema; see `strict_report`."""
+        from deepstrike.providers.dialects.strict import USUAL
+
+        return getattr(self._profile.dialect, "strict", USUAL)
 
     def admit(self, extensions: Mapping[str, object]) -> Mapping[str, object]:
         """See `Provider.admit`."""
@@ -120,6 +134,7 @@ class ServiceProvider(Provider):
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
         await self._endpoint.transport.aclose()
+        await self._strict.transport.aclose()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(model={self.info.id!r}, base_url={self._mask(self._base_url)!r})"
@@ -134,7 +149,8 @@ class ServiceProvider(Provider):
 
         body = dialect.encode(asked)
         notices, request.memo.notices = tuple(request.memo.notices), []
-        return Question(self._endpoint, body, codec, dialect.content_type, notices)
+        endpoint = self._strict if request.memo.strict else self._endpoint
+        return Question(endpoint, body, codec, dialect.content_type, notices)
 
     def _asked(self, request: ModelRequest) -> Asked:
         from deepstrike.providers.dialects.base import Asked

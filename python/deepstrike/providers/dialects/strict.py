@@ -1,8 +1,9 @@
-"""Whether a JSON schema is one that strict mode takes."""
+"""What strict mode takes of a JSON schema."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 # What the service names as not supported in strict mode (its guide to structured outputs).
@@ -10,6 +11,25 @@ _UNSUPPORTED: Final = frozenset(
     {"allOf", "not", "dependentRequired", "dependentSchemas", "if", "then", "else", "oneOf", "patternProperties"}
 )
 _TABLES: Final = ("properties", "$defs", "definitions")
+_FORMATS: Final = frozenset({"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"})
+
+
+@dataclass(frozen=True, slots=True)
+class StrictRules:
+    """How one service's strict mode differs from the usual.
+
+    `formats` of text that it knows. `told` are further keywords that it refuses and that only narrow values: they go
+    into the description. With `plain` it has to be put more plainly too (`plain_schema`). With `whole` the tools of a
+    request are all strict, or none is.
+    """
+
+    formats: frozenset[str] = _FORMATS
+    told: frozenset[str] = frozenset()
+    plain: bool = False
+    whole: bool = False
+
+
+USUAL: Final = StrictRules()
 
 
 def is_strict(schema: object) -> bool:

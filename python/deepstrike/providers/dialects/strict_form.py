@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from deepstrike.providers.dialects.strict import is_strict
+from deepstrike.providers.dialects.strict import USUAL, is_strict
 from deepstrike.text import well_formed_json
 from deepstrike.wire.message import Notice
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deepstrike.providers.base import Memo, OutputSchema
+    from deepstrike.providers.dialects.strict import StrictRules
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
@@ -47,7 +48,6 @@ _TOLD: Final = frozenset(
 _SILENT: Final = frozenset(
     {"$comment", "$id", "$schema", "default", "deprecated", "discriminator", "examples", "readOnly", "writeOnly"}
 )
-_FORMATS: Final = frozenset({"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"})
 _TABLES: Final = frozenset({"properties", "$defs", "definitions"})
 _REFERENCES: Final = ("#/$defs/", "#/definitions/")
 _CHOICES: Final = {"anyOf": "anyOf", "oneOf": "anyOf"}
@@ -72,28 +72,28 @@ def sent_schema(output: OutputSchema, memo: Memo) -> tuple[bytes, bool]:
     return well_formed_json(json.dumps(made, ensure_ascii=False, separators=(",", ":"))).encode(), True
 
 
-def strict_form(schema: Mapping[str, Json]) -> dict[str, Json]:
-    """The schema for strict mode; the given one is left as it is.
+def strict_form(schema: Mapping[str, Json], rules: StrictRules = USUAL) -> dict[str, Json]:
+    """The schema for strict mode, by the service's `rules`; the given one is left as it is.
 
     Raises `NotStrict` for what that mode cannot say: objects with free names, values of any type, tuples, combinations
     such as `allOf` and `not`, references to anything but definitions.
     """
-    made = _made(schema)
+    made = _made(schema, rules)
     if not is_strict(made):
         raise NotStrict("it is not an object throughout")
     return made
 
 
-def _made(schema: Mapping[str, Json]) -> dict[str, Json]:
+def _made(schema: Mapping[str, Json], rules: StrictRules) -> dict[str, Json]:
     kept: dict[str, Json] = {}
     told: dict[str, Json] = {}
     for name, value in schema.items():
-        if name in _TOLD and not (name == "format" and value in _FORMATS):
+        if name in rules.told or (name in _TOLD and not (name == "format" and value in rules.formats)):
             told[name] = value
         elif name not in _SILENT:
             if _CHOICES.get(name, name) in kept:
                 raise NotStrict("it has 'anyOf' beside 'oneOf'")
-            kept[_CHOICES.get(name, name)] = _inner(name, value)
+            kept[_CHOICES.get(name, name)] = _inner(name, value, rules)
     _close(schema, kept)
     if told:
         limits = json.dumps(told, ensure_ascii=False)
@@ -102,13 +102,13 @@ def _made(schema: Mapping[str, Json]) -> dict[str, Json]:
     return _typed(kept)
 
 
-def _inner(name: str, value: Json) -> Json:
+def _inner(name: str, value: Json, rules: StrictRules) -> Json:
     if name in _TABLES and isinstance(value, dict):
-        return {key: _schema(each) for key, each in value.items()}
+        return {key: _schema(each, rules) for key, each in value.items()}
     if name in _CHOICES and isinstance(value, list):
-        return [_schema(each) for each in value]
+        return [_schema(each, rules) for each in value]
     if name == "items":
-        return _schema(value)
+        return _schema(value, rules)
     if name == "$ref" and not (isinstance(value, str) and value.startswith(_REFERENCES)):
         raise NotStrict(f"it refers to {value!r}")
     if name in _KEPT or name == "format":
@@ -116,10 +116,10 @@ def _inner(name: str, value: Json) -> Json:
     raise NotStrict(f"it has {name!r}")
 
 
-def _schema(value: Json) -> dict[str, Json]:
+def _schema(value: Json, rules: StrictRules) -> dict[str, Json]:
     if not isinstance(value, dict):
         raise NotStrict("it has values of any type")
-    return _made(value)
+    return _made(value, rules)
 
 
 def _close(schema: Mapping[str, Json], kept: dict[str, Json]) -> None:

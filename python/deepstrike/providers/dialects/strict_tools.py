@@ -6,11 +6,14 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from deepstrike.providers.dialects.json_text import canonical_text
+from deepstrike.providers.dialects.plain_schema import plain_schema
+from deepstrike.providers.dialects.strict import USUAL
 from deepstrike.providers.dialects.strict_form import NotStrict, strict_form
 from deepstrike.wire.message import Notice
 
 if TYPE_CHECKING:
     from deepstrike.providers.base import Memo, ModelRequest
+    from deepstrike.providers.dialects.strict import StrictRules
     from deepstrike.wire.message import ToolSpec
 
 STRICT_TOOLS: Final = "strict_tools"
@@ -22,15 +25,25 @@ def wants_strict(request: ModelRequest) -> bool:
     return request.extensions.get(STRICT_TOOLS) is True
 
 
-def strict_parameters(tool: ToolSpec, request: ModelRequest) -> bytes | None:
-    """The tool's schema for strict mode; None where it is not wanted or cannot be: then a notice says why."""
+def strict_schemas(request: ModelRequest, rules: StrictRules = USUAL) -> dict[str, bytes]:
+    """Tool name → its schema, for each tool that is sent in strict mode; notices tell why others are not."""
     if not wants_strict(request):
-        return None
-    made, why = strict_schema(tool.parameters)
-    if made is None:
-        say_loose(tool, why, request.memo)
-        return None
-    return canonical_text(made)
+        return {}
+    schemas: dict[str, bytes] = {}
+    loose: list[str] = []
+    for tool in request.tools:
+        made, why = strict_schema(tool.parameters, rules)
+        if made is None:
+            say_loose(tool, why, request.memo)
+            loose.append(tool.name)
+        else:
+            schemas[tool.name] = canonical_text(made)
+    if not (loose and rules.whole):
+        return schemas
+    named = ", ".join(map(repr, loose))
+    told = "no tool is sent in strict mode, for the service takes all tools of a request so, or none"
+    request.memo.notices.append(Notice("loose_tools", f"{told}: leave out {named}, or change what they take"))
+    return {}
 
 
 def say_loose(tool: ToolSpec, why: str, memo: Memo) -> None:
@@ -38,11 +51,12 @@ def say_loose(tool: ToolSpec, why: str, memo: Memo) -> None:
     memo.notices.append(Notice("loose_tool", f"the tool {tool.name!r} is not sent in strict mode: {why}"))
 
 
-def strict_schema(parameters: str) -> tuple[str | None, str]:
+def strict_schema(parameters: str, rules: StrictRules = USUAL) -> tuple[str | None, str]:
     """The schema, as JSON text, in the form of strict mode, or None and what that mode cannot say of it."""
     try:
         read = json.loads(parameters)
-        made = strict_form(read if isinstance(read, dict) else {})
+        given = read if isinstance(read, dict) else {}
+        made = strict_form(plain_schema(given) if rules.plain else given, rules)
     except (NotStrict, RecursionError) as reason:
         return None, str(reason) if isinstance(reason, NotStrict) else "it nests too deep"
     return json.dumps(made, ensure_ascii=False, separators=(",", ":")), ""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from deepstrike.providers.dialects.strict import USUAL
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deepstrike.providers.dialects.base import Asked, Decoder, Reader
+    from deepstrike.providers.dialects.strict import StrictRules
 
 Turns = Literal["none", "tools", "all"]
 """Which assistant messages: none, those with tool calls, all."""
@@ -72,7 +75,7 @@ class ChatDialect:
     service takes the schema of the answer; to one that does not, none is sent. With `split_think` the service may write
     reasoning in `<think>` tags at the start of the text. `breakpoint` is what a part of a message gets to be a cache
     breakpoint, a comma and a JSON field, for models that cache by marked places (`places`). `ids` is the form of tool
-    call ids, None for any.
+    call ids, None for any. `strict` are the rules of tools in strict mode.
     """
 
     limit_field: str = "max_tokens"
@@ -89,6 +92,7 @@ class ChatDialect:
     split_think: bool = False
     breakpoint: bytes = b""
     ids: IdForm | None = None
+    strict: StrictRules = USUAL
     content_type: str = "text/event-stream"
 
     def path(self, model: str) -> str:

@@ -60,7 +60,7 @@ def _head(asked: Asked, dialect: ChatDialect, mark: bytes) -> bytes:
     if request.output is not None and dialect.structured:
         fields["response_format"] = response_format(request.output, request.memo)
     fields.update({**dialect.always, **asked.fields})
-    tools = tools_part(asked)
+    tools = tools_part(asked, dialect)
     start = canonical(without_refused(fields, asked, dialect, tools=bool(tools)))[:-1]
     systems = [text for text in (request.system_stable, request.system_knowledge) if text]
     contents = [text_part(text) if mark else quote(text) for text in systems]

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from deepstrike.providers.dialects.chat.dialect import NO_TOOLS, TAKES_REQUIRED
 from deepstrike.providers.dialects.json_text import canonical_text, quote
 from deepstrike.providers.dialects.names import wire_name
-from deepstrike.providers.dialects.strict_tools import strict_parameters
+from deepstrike.providers.dialects.strict_tools import strict_schemas
 from deepstrike.wire.message import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deepstrike.providers.base import ModelRequest
     from deepstrike.providers.dialects.base import Asked
     from deepstrike.providers.dialects.chat.dialect import ChatDialect
     from deepstrike.wire.message import ToolSpec
@@ -22,14 +21,19 @@ _CHOICE = "tool_choice"
 _OF_TOOLS = (_CHOICE, "parallel_tool_calls")
 
 
-def tools_part(asked: Asked) -> bytes:
+def tools_part(asked: Asked, dialect: ChatDialect) -> bytes:
     """The `tools` field with a comma before it; nothing without tools, and for a model that takes none."""
     tools = asked.request.tools
+    asked.request.memo.strict = False
     if tools and NO_TOOLS in asked.info.traits:
         message = f"{asked.info.id} takes no tools, so none of the {len(tools)} was offered to it"
         asked.request.memo.notices.append(Notice("tools_dropped", message))
         return b""
-    return b',"tools":[%b]' % b",".join(_tool(tool, asked.request) for tool in tools) if tools else b""
+    if not tools:
+        return b""
+    strict = strict_schemas(asked.request, dialect.strict)
+    asked.request.memo.strict = bool(strict)
+    return b',"tools":[%b]' % b",".join(_tool(tool, strict.get(tool.name)) for tool in tools)
 
 
 def without_refused(
@@ -53,8 +57,7 @@ def _thinks(asked: Asked) -> bool:
     return bool(asked.info.defaults.get("enable_thinking", asked.info.reasoning) if given is None else given)
 
 
-def _tool(tool: ToolSpec, request: ModelRequest) -> bytes:
-    strict = strict_parameters(tool, request)
+def _tool(tool: ToolSpec, strict: bytes | None) -> bytes:
     return b'{"type":"function","function":{"name":%b,"description":%b,"parameters":%b%b}}' % (
         quote(wire_name(tool.name)),
         quote(tool.description),

@@ -17,7 +17,7 @@ from deepstrike.providers.dialects.messages.content import (
     user_content,
 )
 from deepstrike.providers.dialects.messages.schema import accepted_schema
-from deepstrike.providers.dialects.messages.strict import strict_schemas
+from deepstrike.providers.dialects.messages.strict import bounded_schemas
 from deepstrike.providers.dialects.messages.thinking import thinking_field
 from deepstrike.providers.dialects.names import wire_name
 from deepstrike.providers.dialects.places import no_places, note_end, note_reply, spliced
@@ -66,7 +66,7 @@ def _head(asked: Asked, mark: bytes, structured: bool) -> bytes:
     start = canonical({**plain, **_fields(asked, structured)})[:-1]
     texts = [text for text in (request.system_stable, request.system_knowledge) if text.strip()]
     systems = [b'{"type":"text","text":%b' % quote(text) for text in texts]
-    strict = strict_schemas(request, structured=structured)
+    strict = bounded_schemas(request, structured=structured)
     tools = [_tool(tool, strict.get(tool.name)) for tool in request.tools]
     last = systems or tools
     if last:

@@ -20,7 +20,7 @@ _TABLES: Final = ("properties", "$defs", "definitions")
 _REFERENCES: Final = ("#/$defs/", "#/definitions/")
 
 
-def strict_schemas(request: ModelRequest, *, structured: bool) -> dict[str, bytes]:
+def bounded_schemas(request: ModelRequest, *, structured: bool) -> dict[str, bytes]:
     """Tool name → its schema, for each tool that is sent in strict mode; a notice tells why another is not.
 
     Optional parameters stay optional. What strict mode only narrows stands in the description. `structured`: the form

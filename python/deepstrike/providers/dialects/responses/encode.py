@@ -15,7 +15,7 @@ from deepstrike.providers.dialects.names import wire_name
 from deepstrike.providers.dialects.places import are_marked, no_places, note_end, note_reply, spliced
 from deepstrike.providers.dialects.responses.replay import Origin, assistant_items, wire_id
 from deepstrike.providers.dialects.strict_form import sent_schema
-from deepstrike.providers.dialects.strict_tools import strict_parameters
+from deepstrike.providers.dialects.strict_tools import strict_schemas
 from deepstrike.providers.extensions import merged
 from deepstrike.wire.message import Image, ResultBlock, Text, UserBlock
 
@@ -83,7 +83,8 @@ def _head(asked: Asked, *, marked: bool) -> bytes:
         fields = merged(fields, {"text": {"format": _form(request.output, request.memo)}})
     if not request.tools:  # the service refuses them then
         fields = {name: value for name, value in fields.items() if name not in _TOOL_FIELDS}
-    tools = b",".join(_tool(tool, request) for tool in request.tools)
+    strict = strict_schemas(request)
+    tools = b",".join(_tool(tool, strict.get(tool.name)) for tool in request.tools)
     return b"".join(
         (
             canonical(fields)[:-1],
@@ -118,9 +119,8 @@ def _form(output: OutputSchema, memo: Memo) -> dict[str, object]:
     return {"type": "json_schema", "name": output.name, "schema": msgspec.Raw(schema), "strict": strict}
 
 
-def _tool(tool: ToolSpec, request: ModelRequest) -> bytes:
+def _tool(tool: ToolSpec, strict: bytes | None) -> bytes:
     """The service's default is strict, so `strict` always stands there; true only for a schema that can be made fit."""
-    strict = strict_parameters(tool, request)
     return b'{"type":"function","name":%b,"description":%b,"parameters":%b,"strict":%b}' % (
         quote(wire_name(tool.name)),
         quote(tool.description),
