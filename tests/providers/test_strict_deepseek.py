@@ -108,9 +108,7 @@ async def test_given_one_tool_that_does_not_fit_when_sent_then_none_is_strict_an
     ]
 
 
-async def test_given_schemas_of_all_kinds_when_sent_then_they_are_plain_and_limits_stand_in_the_text() -> (
-    None
-):
+async def test_given_schemas_of_all_kinds_when_sent_then_they_are_plain_and_limits_stand_in_the_text() -> None:
     given = schema(
         {
             "day": {"$ref": "#/$defs/day"},
