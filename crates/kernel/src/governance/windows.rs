@@ -19,24 +19,23 @@ pub struct Name {
     pub index: u64,
 }
 
-/// The glob of a rate limit and its length.
-type Key = (String, u64);
-
 /// Rate windows. A window counts from when its limit was set, or from when the first limit of the same glob was: one that
 /// is changed begins with what the ones before it know.
 #[derive(Debug, Default)]
 pub struct Windows {
-    windows: BTreeMap<Key, Window>,
-    taken: Vec<(Key, Name)>,
+    /// By the glob of their limit and its length.
+    globs: BTreeMap<String, BTreeMap<u64, Window>>,
 }
 
 impl Windows {
     /// Counts for these limits from now on, and no longer for others.
     pub fn set(&mut self, rates: &[Rate]) {
-        let before = core::mem::take(&mut self.windows);
-        for key in rates.iter().map(key) {
-            let window = before.get(&key).cloned().unwrap_or_else(|| known(&before, &key.0));
-            self.windows.insert(key, window);
+        let before = core::mem::take(&mut self.globs);
+        for rate in rates {
+            let known = before.get(&rate.pattern);
+            let same = known.and_then(|windows| windows.get(&rate.window_ms)).cloned();
+            let window = same.unwrap_or_else(|| known.map(all_of).unwrap_or_default());
+            self.globs.entry(rate.pattern.clone()).or_default().insert(rate.window_ms, window);
         }
     }
 
@@ -46,7 +45,11 @@ impl Windows {
         if rate.max_calls == 0 {
             return Some(None);
         }
-        let window = self.windows.entry(key(rate)).or_default();
+        // One that was not set counts from here on.
+        let window = match self.globs.get_mut(&rate.pattern) {
+            Some(windows) => windows.entry(rate.window_ms).or_default(),
+            None => self.globs.entry(rate.pattern.clone()).or_default().entry(rate.window_ms).or_default(),
+        };
         window.forget(rate.window_ms, now);
         let limit = usize::try_from(rate.max_calls).unwrap_or(usize::MAX);
         let free = window.free_behind(limit, name)?.map_or(now, |at| at.saturating_add_unsigned(rate.window_ms));
@@ -55,61 +58,68 @@ impl Windows {
 
     /// Counts a call that was allowed by every stage.
     pub fn take(&mut self, tool: &str, name: &Name, now: i64) {
-        for (key, window) in &mut self.windows {
-            if fits(&key.0, tool) && window.put(*name, now) {
-                self.taken.push((key.clone(), *name));
+        for window in self.of(tool) {
+            if window.put(*name, now) {
+                window.taken.push(*name);
             }
         }
     }
 
     /// Counts a call that a log tells of, once, at the last time that it tells of.
     pub fn remember(&mut self, tool: &str, name: &Name, at: i64) {
-        for (key, window) in &mut self.windows {
-            if fits(&key.0, tool) {
-                window.put(*name, at);
-            }
+        for window in self.of(tool) {
+            window.put(*name, at);
         }
     }
 
     /// Empty windows of the same limits: a long log is told to them while nobody waits for the real ones, then merged.
     #[must_use]
     pub fn blank(&self) -> Self {
-        let windows = self.windows.keys().map(|key| (key.clone(), Window::default())).collect();
-        Self { windows, taken: Vec::new() }
+        let blank = |windows: &BTreeMap<u64, Window>| windows.keys().map(|ms| (*ms, Window::default())).collect();
+        Self { globs: self.globs.iter().map(|(glob, windows)| (glob.clone(), blank(windows))).collect() }
     }
 
     /// Counts what others have counted, each call once, by the limits that still hold.
     pub fn merge(&mut self, others: Self) {
-        for (key, window) in others.windows {
-            let Some(own) = self.windows.get_mut(&key) else { continue };
-            for (at, name) in window.calls {
-                own.put(name, at);
+        for (glob, windows) in others.globs {
+            let Some(own) = self.globs.get_mut(&glob) else { continue };
+            for (ms, window) in windows {
+                let Some(own) = own.get_mut(&ms) else { continue };
+                for (at, name) in window.calls {
+                    own.put(name, at);
+                }
             }
         }
     }
 
     /// What was taken since the last `keep` stays.
     pub fn keep(&mut self) {
-        self.taken.clear();
+        for window in self.globs.values_mut().flat_map(BTreeMap::values_mut) {
+            window.taken.clear();
+        }
     }
 
     /// Gives back what was taken since the last `keep`.
     pub fn give_back(&mut self) {
-        for (key, name) in core::mem::take(&mut self.taken) {
-            if let Some(window) = self.windows.get_mut(&key) {
+        for window in self.globs.values_mut().flat_map(BTreeMap::values_mut) {
+            for name in core::mem::take(&mut window.taken) {
                 window.remove(&name);
             }
         }
     }
+
+    /// The windows that a tool's calls count in.
+    fn of(&mut self, tool: &str) -> impl Iterator<Item = &mut Window> {
+        let fitting = self.globs.iter_mut().filter(move |(glob, _)| fits(glob, tool));
+        fitting.flat_map(|(_, windows)| windows.values_mut())
+    }
 }
 
-/// The calls that windows of a glob have counted.
-fn known(windows: &BTreeMap<Key, Window>, glob: &str) -> Window {
+/// The calls that windows of one glob have counted.
+fn all_of(windows: &BTreeMap<u64, Window>) -> Window {
     let mut all = Window::default();
-    for (_, window) in windows.iter().filter(|(key, _)| key.0 == glob) {
-        for (at, name) in &window.calls {
-            all.put(*name, *at);
-        }
+    for (at, name) in windows.values().flat_map(|window| &window.calls) {
+        all.put(*name, *at);
     }
     all
 }
@@ -119,17 +129,25 @@ fn known(windows: &BTreeMap<Key, Window>, glob: &str) -> Window {
 struct Window {
     calls: BTreeSet<(i64, Name)>,
     times: BTreeMap<Name, i64>,
+    /// Those that are not kept yet.
+    taken: Vec<Name>,
 }
 
 impl Window {
     /// Counts a call at a time, or at the later one of two; whether it was not counted before.
     fn put(&mut self, name: Name, at: i64) -> bool {
-        let before = self.times.get(&name).copied();
-        if before.is_none_or(|before| before < at) {
-            self.remove(&name);
-            self.calls.insert((at, name));
-            self.times.insert(name, at);
+        let before = self.times.insert(name, at);
+        match before {
+            Some(before) if before >= at => {
+                self.times.insert(name, before);
+                return false;
+            }
+            Some(before) => {
+                self.calls.remove(&(before, name));
+            }
+            None => {}
         }
+        self.calls.insert((at, name));
         before.is_none()
     }
 
@@ -150,12 +168,7 @@ impl Window {
 
     /// None if fewer than `limit` calls other than this one count; else the time of the one that has to go first.
     fn free_behind(&self, limit: usize, name: &Name) -> Option<Option<i64>> {
-        let others = self.calls.len().saturating_sub(usize::from(self.times.contains_key(name)));
-        let spare = others.checked_sub(limit)?;
+        let spare = self.calls.len().checked_sub(limit)?.checked_sub(usize::from(self.times.contains_key(name)))?;
         Some(self.calls.iter().filter(|(_, other)| other != name).nth(spare).map(|(at, _)| *at))
     }
-}
-
-fn key(rate: &Rate) -> Key {
-    (rate.pattern.clone(), rate.window_ms)
 }
