@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::pattern::fits;
 use super::{Call, StageVerdict, View, Windows};
@@ -12,15 +13,16 @@ use crate::Millis;
 /// # Errors
 /// A schema cannot be used.
 pub(super) fn judge(view: &View<'_>, call: &Call<'_>, _: &mut Windows, _: Millis) -> Result<StageVerdict, String> {
-    for constraint in view.policy.constraints.iter().filter(|one| fits(&one.pattern, call.name)) {
-        let objections = view.schemas.objections(&constraint.schema, call.args)?;
-        if !objections.is_empty() {
-            return Ok(StageVerdict::Refuse {
-                rule: format!("constraint {} {}", constraint.pattern, constraint.schema),
-                reason: format!("the arguments are not allowed: {}", objections.join("; ")),
-                retry_after_ms: None,
-            });
-        }
+    let fitting: Vec<_> = view.policy.constraints.iter().filter(|one| fits(&one.pattern, call.name)).collect();
+    if fitting.is_empty() {
+        return Ok(StageVerdict::Allow);
     }
-    Ok(StageVerdict::Allow)
+    let schemas: Vec<&str> = fitting.iter().map(|one| one.schema.as_str()).collect();
+    let Some((at, objections)) = view.schemas.objection(&schemas, call.args)? else { return Ok(StageVerdict::Allow) };
+    let constraint = fitting.get(at).ok_or("the schema check named none of the constraints")?;
+    Ok(StageVerdict::Refuse {
+        rule: format!("constraint {} {}", constraint.pattern, constraint.schema),
+        reason: format!("the arguments are not allowed: {}", objections.join("; ")),
+        retry_after_ms: None,
+    })
 }

@@ -8,6 +8,7 @@ mod rate_limit;
 mod veto;
 mod windows;
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -34,11 +35,12 @@ const VALIDATION: &str = "validation";
 
 /// What a JSON schema objects to in a document; too large for this crate, so the binding hands it in. Pure.
 pub trait Schemas {
-    /// The objections, one text each, none if the document is valid. Both are JSON text.
+    /// The first of the schemas that objects to the document, as its place among them and its objections, one text each;
+    /// None if the document is valid by all of them. All are JSON text.
     ///
     /// # Errors
-    /// The schema cannot be used, and why.
-    fn objections(&self, schema: &str, document: &str) -> Result<Vec<String>, String>;
+    /// A schema before that one cannot be used, and why.
+    fn objection(&self, schemas: &[&str], document: &str) -> Result<Option<(usize, Vec<String>)>, String>;
 }
 
 /// No schema check: every constraint fails, and so every call that has one is refused.
@@ -46,7 +48,7 @@ pub trait Schemas {
 pub struct NoSchemas;
 
 impl Schemas for NoSchemas {
-    fn objections(&self, _: &str, _: &str) -> Result<Vec<String>, String> {
+    fn objection(&self, _: &[&str], _: &str) -> Result<Option<(usize, Vec<String>)>, String> {
         Err("no schema check was handed in".into())
     }
 }
@@ -186,5 +188,5 @@ fn note(stage: &Stage, said: &Result<StageVerdict, String>) -> Trail {
         Ok(StageVerdict::Ask { reason, .. }) => ("ask", reason.as_str()),
         Err(reason) => ("error", reason.as_str()),
     };
-    Trail { stage: stage.name.into(), verdict: verdict.into(), reason: reason.into() }
+    Trail { stage: Cow::Borrowed(stage.name), verdict: Cow::Borrowed(verdict), reason: reason.into() }
 }

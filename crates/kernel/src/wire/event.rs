@@ -1,5 +1,6 @@
 //! Events: what the kernel remembers, in past participles. They are the session log.
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -113,9 +114,9 @@ pub struct Replied {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trail {
     /// The stage.
-    pub stage: String,
+    pub stage: Cow<'static, str>,
     /// allow, refuse, ask or error.
-    pub verdict: String,
+    pub verdict: Cow<'static, str>,
     /// Why.
     #[serde(default, skip_serializing_if = "plain")]
     pub reason: String,

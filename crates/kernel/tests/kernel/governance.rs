@@ -141,12 +141,15 @@ fn a_limit_that_is_changed_begins_with_what_the_one_before_it_knows() {
 struct NoSecrets;
 
 impl Schemas for NoSecrets {
-    fn objections(&self, schema: &str, document: &str) -> Result<Vec<String>, String> {
-        match schema {
-            "broken" => Err("schema: not JSON".into()),
-            _ if document.contains("secret") => Ok(vec!["(root): a secret".into()]),
-            _ => Ok(vec![]),
+    fn objection(&self, schemas: &[&str], document: &str) -> Result<Option<(usize, Vec<String>)>, String> {
+        for (at, schema) in schemas.iter().enumerate() {
+            match *schema {
+                "broken" => return Err("schema: not JSON".into()),
+                _ if document.contains("secret") => return Ok(Some((at, vec!["(root): a secret".into()]))),
+                _ => {}
+            }
         }
+        Ok(None)
     }
 }
 
@@ -329,7 +332,7 @@ fn a_stage_that_fails_denies_whichever_it_is_and_the_record_says_so() {
         let events = world.take(replies(0, vec![call("put")]));
         let Some(Event::Judged(judged)) = events.get(1) else { panic!("{events:?}") };
         assert_eq!(told(judged.verdict.clone()), format!("{} by error", broken.name));
-        assert_eq!(judged.trail.last().map(|said| said.verdict.as_str()), Some("error"));
+        assert_eq!(judged.trail.last().map(|said| &*said.verdict), Some("error"));
         assert_eq!(settled(&events), [("denied".to_string(), format!("denied by {}: it broke", broken.name))]);
         assert!(world.runs().is_empty());
     }

@@ -178,7 +178,7 @@ fn the_audit_names_what_every_stage_said() {
     let events = world.take(replies(0, vec![call("write")]));
     let Some(Event::Judged(judged)) = events.get(1) else { panic!("{events:?}") };
     assert!(matches!(&judged.verdict, Verdict::Refuse(refuse) if refuse.stage == "gate" && refuse.rule == "r"));
-    let trail = |stage: &str, verdict: &str, reason: &str| Trail {
+    let trail = |stage: &'static str, verdict: &'static str, reason: &str| Trail {
         stage: stage.into(),
         verdict: verdict.into(),
         reason: reason.into(),

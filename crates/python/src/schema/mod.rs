@@ -33,15 +33,15 @@ const PATTERN_SIZE: usize = 1 << 20;
 /// What is wrong with a document, by a schema; `ValueError` if the schema is.
 #[pyfunction]
 pub(crate) fn validate(py: Python<'_>, schema: &str, document: &str) -> PyResult<Vec<String>> {
-    apart(py, || check(schema, document))?.map_err(PyValueError::new_err)
+    apart(py, || check(schema, document, &read(document)))?.map_err(PyValueError::new_err)
 }
 
 /// The kernel's schema check: every failure of it is an error, and so a refusal.
 pub(crate) struct Compiled;
 
 impl Schemas for Compiled {
-    fn objections(&self, schema: &str, document: &str) -> Result<Vec<String>, String> {
-        let checked = catch_unwind(AssertUnwindSafe(|| check(schema, document)));
+    fn objection(&self, schemas: &[&str], document: &str) -> Result<Option<(usize, Vec<String>)>, String> {
+        let checked = catch_unwind(AssertUnwindSafe(|| first_objection(schemas, document)));
         checked.unwrap_or_else(|_| Err("the schema check failed".into()))
     }
 }
@@ -58,19 +58,39 @@ static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Known>>>> = LazyLock::new(Mutex
 /// Schemas that are kept; when they are more, all are made anew.
 const KEPT: usize = 256;
 
-fn check(schema: &str, text: &str) -> Result<Vec<String>, String> {
-    let known = known(schema)?;
-    if text.len() > DOCUMENT_LIMIT {
-        return Ok(vec![line("", &format!("longer than {DOCUMENT_LIMIT} bytes"))]);
+fn first_objection(schemas: &[&str], text: &str) -> Result<Option<(usize, Vec<String>)>, String> {
+    let document = read(text);
+    for (at, schema) in schemas.iter().enumerate() {
+        let objections = check(schema, text, &document)?;
+        if !objections.is_empty() {
+            return Ok(Some((at, objections)));
+        }
     }
-    let document: Value = match serde_json::from_str(text) {
+    Ok(None)
+}
+
+/// The document, or what is wrong with its text.
+fn read(text: &str) -> Result<Value, String> {
+    if text.len() > DOCUMENT_LIMIT {
+        return Err(line("", &format!("longer than {DOCUMENT_LIMIT} bytes")));
+    }
+    serde_json::from_str(text).map_err(|error| line("", &format!("not JSON: {error}")))
+}
+
+fn check(schema: &str, text: &str, document: &Result<Value, String>) -> Result<Vec<String>, String> {
+    let known = known(schema)?;
+    let document = match document {
         Ok(document) => document,
-        Err(error) => return Ok(vec![line("", &format!("not JSON: {error}"))]),
+        Err(objection) => return Ok(vec![objection.clone()]),
     };
     if text.len() > known.harmless {
-        steps::within_bounds(&known.schema, &document)?;
+        steps::within_bounds(&known.schema, document)?;
     }
-    Ok(known.validator.iter_errors(&document).take(ERRORS).map(|error| told(&error)).collect())
+    if known.validator.is_valid(document) {
+        return Ok(Vec::new());
+    }
+    let objections: Vec<_> = known.validator.iter_errors(document).take(ERRORS).map(|error| told(&error)).collect();
+    Ok(if objections.is_empty() { vec![line("", &"not valid")] } else { objections })
 }
 
 fn known(text: &str) -> Result<Arc<Known>, String> {
