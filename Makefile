@@ -33,7 +33,7 @@ unexport PYTHONPATH PYTHONHOME
 # $(call quietly,name,what it does,command): one line on the screen, the rest in a log that is shown when it fails.
 quietly = mkdir -p $(LOGS); echo "· $(2)"; $(3) >$(LOGS)/$(1).log 2>&1 </dev/null || { cat $(LOGS)/$(1).log >&2; exit 1; }
 
-.PHONY: help build demo test torture bench bench-context bench-peers fmt fmt-check lint types docs check clean wheel cargo
+.PHONY: help build demo test torture bench bench-context bench-peers fmt fmt-check lint types docs check clean wheel cargo packages
 
 help:
 	@sed -n '2,8p' Makefile | cut -c3-
@@ -126,7 +126,10 @@ wheel: $(VENV)/build.stamp | cargo
 docs: $(VENV)/kernel.stamp $(VENV)/docs.stamp
 	@$(call quietly,docs,the docs in target/site,env NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict)
 
-check: fmt-check lint types docs wheel
+packages:
+	@$(call quietly,packages,system packages that tests use,.ci/packages)
+
+check: packages fmt-check lint types docs wheel
 	@DEEPSTRIKE_WHEEL=$$(ls $(CURDIR)/dist/*.whl) $(MAKE) test
 	@echo "· all checks passed"
 

@@ -319,7 +319,12 @@ STAYING = [
 ]
 
 USING = [
-    shell("forks without end in a shell", ":(){ :|:& };:; sleep 20; echo ESCAPED", works_unconfined=False),
+    shell(
+        "forks without end in a shell",
+        ":(){ :|:& };:; sleep 20; echo ESCAPED",
+        works_unconfined=False,
+        timeout_ms=3_000,
+    ),
     python("forks without end", "import os\nwhile True:\n    os.fork()", works_unconfined=False),
     python(
         "starts more threads than it may",

@@ -31,9 +31,9 @@ LAYERS = {
     "bubblewrap too": ["landlock", "seccomp", "bubblewrap"],
 }
 
-# The whole matrix takes a minute: a test run that is not full makes all attempts under the layers that a plane has by
-# default, and a part of them elsewhere.
-STEPS = {"landlock and seccomp": 2, "namespaces too": 1, "bubblewrap too": 6}
+# A test run that is not full makes all attempts under the layers that a plane has by default, and a part of them
+# elsewhere.
+STEPS = {"landlock and seccomp": 2, "namespaces too": 1, "bubblewrap too": 2}
 PART = slice(None, None, 1 if FULL else 6)
 WANTED = {name: ATTEMPTS[:: 1 if FULL else step] for name, step in STEPS.items()}
 CASES = [(name, each.sentence) for name, wanted in WANTED.items() for each in wanted]
