@@ -33,10 +33,10 @@ def python_counts(report: Path) -> str:
     return f"{total - failed - skipped} passed, {failed} failed, {skipped} skipped, {took:.0f} s"
 
 
-def kills(report: Path) -> int:
-    """How many processes the tests of durability have killed, by their own account."""
+def counted(report: Path, what: str) -> str:
+    """How often the tests did something, by their own account."""
     told = ElementTree.parse(report).getroot().iter("property")
-    return sum(int(each.get("value", "0")) for each in told if each.get("name") == "kills")
+    return f"{sum(int(each.get('value', '0')) for each in told if each.get('name') == what):,}"
 
 
 def slowest(report: Path, count: int = 10) -> list[str]:
@@ -58,7 +58,7 @@ def page(folder: Path, seed: str) -> str:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     today = datetime.now(timezone.utc).date().isoformat()
     cases = f"{int(os.environ['PROPTEST_CASES']):,}" if "PROPTEST_CASES" in os.environ else "the usual number of"
-    rust = rust_counts((folder / "rust.txt").read_text())
+    rust, report = rust_counts((folder / "rust.txt").read_text()), folder / "python.xml"
     return "\n".join(
         [
             "# What was measured",
@@ -69,15 +69,18 @@ def page(folder: Path, seed: str) -> str:
             "## Tests",
             "",
             f"* Kernel and tokens (Rust): {rust}; properties of the kernel at {cases} cases each.",
-            f"* Package (Python): {python_counts(folder / 'python.xml')}.",
-            f"* Processes killed in the middle of a session: {kills(folder / 'python.xml'):,}. A lost record, a second "
+            f"* Package (Python): {python_counts(report)}.",
+            f"* Processes killed in the middle of a session: {counted(report, 'kills')}. A lost record, a second "
             "execution of a `once` tool or an unreadable log in any of them fails a test.",
+            f"* Attempts to get out of the sandbox: {counted(report, 'attempts')}, under each set of layers. One that "
+            "reaches anything fails a test.",
+            f"* Globs compared with a reference: {counted(report, 'globs')} pairs. A difference fails a test.",
             "",
             "The slowest:",
             "",
             "| in | test | took |",
             "|---|---|--:|",
-            *slowest(folder / "python.xml"),
+            *slowest(report),
             "",
             "## Speed and size",
             "",

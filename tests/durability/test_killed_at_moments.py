@@ -22,7 +22,7 @@ Kept = Callable[[str, object], None]
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_given_a_process_that_dies_within_a_write_when_another_goes_on_then_no_part_of_the_batch_is_left(
-    kind: str, tmp_path: Path, record_testsuite_property: Kept
+    kind: str, tmp_path: Path, record_property: Kept
 ) -> None:
     seed, dice = seeded()
     times = 200 if FULL else 20
@@ -34,7 +34,7 @@ async def test_given_a_process_that_dies_within_a_write_when_another_goes_on_the
             death = replace(trials.base, most_bytes=dice.randint(low, high), die_full=True)
             await trials.session(lambda life, death=death: death if life == 0 else None)  # type: ignore[misc]
 
-    record_testsuite_property("kills", trials.kills)
+    record_property("kills", trials.kills)
     assert (trials.kills, trials.parted) == (times, []), f"DEEPSTRIKE_SEED={seed}"
     assert trials.totals["once"] == 0, f"DEEPSTRIKE_SEED={seed}"
     # Now and then a process dies behind the write, before it has said so: then the batch is whole.
@@ -46,7 +46,7 @@ async def test_given_a_process_that_dies_within_a_write_when_another_goes_on_the
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_given_a_kill_at_any_moment_when_another_process_goes_on_then_it_ends_as_if_undisturbed(
-    kind: str, tmp_path: Path, record_testsuite_property: Kept
+    kind: str, tmp_path: Path, record_property: Kept
 ) -> None:
     seed, dice = seeded()
     with nursery() as opened:
@@ -59,14 +59,14 @@ async def test_given_a_kill_at_any_moment_when_another_process_goes_on_then_it_e
             death = replace(trials.base, after_us=dice.randint(1, longest_us))
             await trials.session(lambda life, death=death: death if life == 0 else None)  # type: ignore[misc]
 
-    record_testsuite_property("kills", trials.kills)
+    record_property("kills", trials.kills)
     assert trials.kills >= 1, f"DEEPSTRIKE_SEED={seed}"
     assert (trials.parted, trials.totals["once"]) == ([], 0), f"DEEPSTRIKE_SEED={seed}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_given_processes_that_die_one_after_the_other_under_jumping_clocks_when_one_lives_then_all_is_in_order(
-    kind: str, tmp_path: Path, record_testsuite_property: Kept
+    kind: str, tmp_path: Path, record_property: Kept
 ) -> None:
     seed, dice = seeded()
     with nursery() as opened:
@@ -74,7 +74,7 @@ async def test_given_processes_that_die_one_after_the_other_under_jumping_clocks
         for _ in range(40 if FULL else 4):
             await trials.session(lambda life: any_death(trials.base, dice) if life < 12 else None)
 
-    record_testsuite_property("kills", trials.kills)
+    record_property("kills", trials.kills)
     assert trials.kills >= (200 if FULL else 20), f"DEEPSTRIKE_SEED={seed}"
     assert (trials.parted, trials.totals["once"]) == ([], 0), f"DEEPSTRIKE_SEED={seed}"
 

@@ -21,7 +21,7 @@ DURABILITIES = ["os", "disk"] if FULL else ["os"]
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_given_a_kill_at_each_place_of_a_session_when_another_process_goes_on_then_it_ends_as_if_undisturbed(
-    kind: str, durability: str, tmp_path: Path, record_testsuite_property: Callable[[str, object], None]
+    kind: str, durability: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     with nursery() as opened:
         trials = await Trials.begin(opened, tmp_path, kind, durability)
@@ -31,7 +31,7 @@ async def test_given_a_kill_at_each_place_of_a_session_when_another_process_goes
             if trials.kills == kills:
                 break
 
-    record_testsuite_property("kills", trials.kills)
+    record_property("kills", trials.kills)
     assert trials.kills >= 60
     assert (trials.parted, trials.warnings) == ([], [])
     # Every rule was needed: reads and idempotent calls were repeated, once calls were lost and never repeated,
@@ -42,7 +42,7 @@ async def test_given_a_kill_at_each_place_of_a_session_when_another_process_goes
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_given_a_kill_at_each_place_and_another_one_place_on_when_a_third_goes_on_then_it_ends_as_if_undisturbed(
-    kind: str, durability: str, tmp_path: Path, record_testsuite_property: Callable[[str, object], None]
+    kind: str, durability: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     step = 1 if FULL else 9
     with nursery() as opened:
@@ -50,7 +50,7 @@ async def test_given_a_kill_at_each_place_and_another_one_place_on_when_a_third_
         for place in range(1, 60, step):
             await trials.session(lambda life, place=place: dying_at(trials.base, place)(0) if life < 2 else None)  # type: ignore[misc]
 
-    record_testsuite_property("kills", trials.kills)
+    record_property("kills", trials.kills)
     assert trials.kills >= 60 // step
     assert (trials.parted, trials.totals["once"]) == ([], 0)
 

@@ -6,6 +6,7 @@ import math
 import os
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -376,12 +377,16 @@ def fits(pattern: str, name: str) -> bool:
     return bool(name) and head in ("?", name[0]) and fits(rest, name[1:])
 
 
-def test_given_random_globs_when_matched_then_they_fit_what_the_reference_fits() -> None:
+def test_given_random_globs_when_matched_then_they_fit_what_the_reference_fits(
+    record_property: Callable[[str, object], None],
+) -> None:
     letters, odd = "ab-]^.[!*\\", "ab*?[]!-^.\\"
     seed = int(os.environ.get("DEEPSTRIKE_SEED", "20261130"))
     print(f"seed {seed}")
     dice = random.Random(seed)
-    for _ in range(1_000_000 if os.environ.get("DEEPSTRIKE_FULL") else 10_000):
+    pairs = 1_000_000 if os.environ.get("DEEPSTRIKE_FULL") else 10_000
+    for _ in range(pairs):
         pattern = "".join(dice.choices(odd, k=dice.randint(0, 8)))
         name = "".join(dice.choices(letters, k=dice.randint(0, 6)))
         assert glob(pattern, name) == fits(pattern, name), (pattern, name)
+    record_property("globs", pairs)
