@@ -192,7 +192,7 @@ async def test_given_an_unknown_tool_when_called_then_the_tools_of_all_planes_ar
 async def test_given_no_planes_at_all_when_put_together_then_there_are_no_tools() -> None:
     async with CompositePlane() as plane:
         assert plane.specs() == ()
-        assert (await execute(plane, "x")).parts == (Text("there is no tool 'x'; there are no tools at all"),)
+        assert (await execute(plane, "x")).parts == (Text("there is no tool 'x'; available: none"),)
 
 
 async def test_given_a_plane_that_is_not_open_when_another_one_is_called_then_it_works() -> None:

@@ -77,7 +77,7 @@ def test_given_two_long_names_that_differ_at_the_end_when_registered_then_they_s
 def test_given_a_name_that_is_not_there_when_unregistered_then_the_error_lists_what_is() -> None:
     with pytest.raises(ConfigError, match="there is no tool 'ad'; available: add, subtract"):
         LocalExecutionPlane().register(subtract, add).unregister("ad")
-    with pytest.raises(ConfigError, match="there are no tools at all"):
+    with pytest.raises(ConfigError, match="available: none"):
         LocalExecutionPlane().unregister("ad")
 
 

@@ -13,6 +13,7 @@ from deepstrike import (
     RuntimeOptions,
     RuntimeRunner,
     ScriptedProvider,
+    ToolResultEvent,
     UsageEvent,
     tool,
 )
@@ -146,3 +147,13 @@ async def test_given_a_plane_of_several_that_was_down_when_it_is_mended_then_the
 def test_given_a_required_plane_that_is_not_there_when_put_together_then_the_error_says_so() -> None:
     with pytest.raises(ConfigError, match="required= names a plane that is not in this CompositePlane"):
         CompositePlane(LocalExecutionPlane(), required=[LocalExecutionPlane()])
+
+
+async def test_given_a_misspelt_tool_of_the_runtimes_own_when_called_then_the_nearest_of_them_comes_first() -> None:
+    called = model("update_plam", "nears")
+    runner = RuntimeRunner(RuntimeOptions(provider=called, execution_plane=LocalExecutionPlane().register(near)))
+    events = [event async for event in runner.run_streaming("go")]
+    assert [(event.error_kind, event.content) for event in events if isinstance(event, ToolResultEvent)] == [
+        ("unknown_tool", "there is no tool 'update_plam'; available: near; the runtime's own: update_plan, recall"),
+        ("unknown_tool", "there is no tool 'nears'; available: near; the runtime's own: recall, update_plan"),
+    ]

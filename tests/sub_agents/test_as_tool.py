@@ -83,7 +83,7 @@ async def test_outside_a_run_there_is_nobody_to_work_for() -> None:
     made = as_tool(RuntimeRunner(lawyer()), "lawyer", "knows the law")
     runner = runner_with(asks(), sub_agents=None)
     assert made.spec.agent
-    assert "no tools at all" in (await runner.run("go")).text
+    assert "available: none" in (await runner.run("go")).text
 
 
 @pytest.mark.parametrize(

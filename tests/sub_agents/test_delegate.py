@@ -237,7 +237,7 @@ async def test_a_grandchild_gets_no_tool_that_its_parent_was_not_left() -> None:
         for event in events
         if isinstance(event, AgentEvent) and len(event.path) == 2 and isinstance(event.event, ToolResultEvent)
     ]
-    assert refused == ["there is no tool 'look'; available: add"]
+    assert refused == ["there is no tool 'look'; available: add; the runtime's own: delegate, recall, update_plan"]
 
 
 async def test_the_session_of_a_sub_agent_is_not_gone_on_with_by_itself() -> None:

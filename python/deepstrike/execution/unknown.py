@@ -23,7 +23,7 @@ def unknown_tool(name: str, there: Iterable[str]) -> str:
     """Says what there is, the nearest name first."""
     names = sorted(there)
     if not names:
-        return f"there is no tool {name[:100]!r}; there are no tools at all"
+        return f"there is no tool {name[:100]!r}; available: none"
     listed = nearest_first(name, names)
     more = len(listed) - MAX_LISTED
     return f"there is no tool {name[:100]!r}; available: {', '.join(listed[:MAX_LISTED])}" + (

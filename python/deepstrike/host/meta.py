@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deepstrike.execution.unknown import nearest_first
 from deepstrike.host.delegate import DELEGATE, checked, delegate
 from deepstrike.host.recall import recall
 from deepstrike.kernel import META_TOOLS, validate
 from deepstrike.tools.arguments import SchemaArguments
 from deepstrike.tools.explicit import property_types
+from deepstrike.wire.message import Err
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -73,7 +75,8 @@ class MetaPlane:
             return checked(_ARGUMENTS[name].check(args_text), args_text, self._delegates, self._plane)
         if name in _ARGUMENTS and name != DELEGATE and self._session.kernel.offers(name):
             return _ARGUMENTS[name].check(args_text)
-        return self._plane.validate(name, args_text)
+        found = self._plane.validate(name, args_text)
+        return self._with_own(name, found) if isinstance(found, Err) and found.kind == "unknown_tool" else found
 
     async def execute(self, invocation: Invocation) -> ToolResult:
         """Run the tool; every failure is a result (execution/base.py)."""
@@ -83,3 +86,10 @@ class MetaPlane:
         if answer is not None:
             return await answer(self._session, self._library, invocation)
         return await self._plane.execute(invocation)
+
+    def _with_own(self, name: str, found: Err) -> Err:
+        """The error for an unknown tool with the meta-tools that there are, the nearest name first."""
+        offers = self._session.kernel.offers
+        own = [each for each in _ARGUMENTS if offers(each) and (each != DELEGATE or self._delegates is not None)]
+        listed = ", ".join(nearest_first(name, own))
+        return Err(found.kind, f"{found.message}; the runtime's own: {listed}" if own else found.message)
