@@ -91,7 +91,7 @@ torture: $(VENV)/kernel.stamp $(VENV)/dev.stamp
 	@mkdir -p target/torture; echo "· seed $(SEED), $(PROPTEST_CASES) cases of each property"
 	@PROPTEST_RNG_SEED=$(SEED) cargo test --release $(PURE) --locked </dev/null 2>&1 | tee target/torture/rust.txt | grep -E '^test result|FAILED|panicked' || true
 	@! grep -qE '^error|FAILED' target/torture/rust.txt
-	@DEEPSTRIKE_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --hypothesis-seed=$(SEED) -o junit_family=xunit1 --junitxml=target/torture/python.xml $(PYTEST_ARGS) </dev/null
+	@DEEPSTRIKE_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --timeout 3600 --hypothesis-seed=$(SEED) -o junit_family=xunit1 --junitxml=target/torture/python.xml $(PYTEST_ARGS) </dev/null
 	@$(BIN)/python -m bench --json target/torture/bench.json
 	@$(BIN)/python -m bench.measured target/torture $(SEED) >docs/measured.md; echo "· docs/measured.md written"
 
