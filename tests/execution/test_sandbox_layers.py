@@ -183,6 +183,11 @@ def test_given_a_network_when_a_socket_is_opened_then_only_granted_families_are(
         ("prlimit64", (1234, 7), REFUSED),
         ("setpriority", (0, 0, 19), ALLOWED),
         ("setpriority", (0, 1234, 19), REFUSED),
+        ("setpriority", (1, 0, 19), ALLOWED),
+        ("setpriority", (2, 0, 19), REFUSED),
+        ("ioprio_set", (1, 0, 0x4000), ALLOWED),
+        ("ioprio_set", (1, 1234, 0x4000), REFUSED),
+        ("ioprio_set", (3, 0, 0x4000), REFUSED),
         ("ioctl", (0, 0x5401), ALLOWED),
         ("ioctl", (0, 0x5412), REFUSED),
         ("fcntl", (3, 1), ALLOWED),
@@ -223,6 +228,16 @@ def test_given_a_kernel_that_keeps_no_signals_apart_when_one_is_sent_then_it_is_
 ) -> None:
     assert [make(scoped=scoped).says("kill") for scoped in (True, False)] == [ALLOWED, REFUSED]
     assert make(namespaces=True, scoped=False).says("kill") == ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [("fcntl", 8), ("fcntl", 15), ("ioctl", 0x8901), ("ioctl", 0x8902)], ids=str
+)
+def test_given_a_kernel_that_keeps_no_signals_apart_when_it_shall_send_one_itself_then_it_is_refused(
+    make: Callable[..., Filter], name: str, command: int
+) -> None:
+    assert [make(scoped=scoped).says(name, 3, command, 1234) for scoped in (True, False)] == [ALLOWED, REFUSED]
+    assert make(namespaces=True, scoped=False).says(name, 3, command, 1234) == ALLOWED
 
 
 # ---- choosing

@@ -28,6 +28,8 @@ _NEW_NAMESPACES: Final = 0x7E020000
 _TERMINAL_INPUT: Final = (0x5412, 0x541C)
 _SET_LEASE: Final = 1024
 """It makes whoever opens the file wait."""
+_SET_OWNER, _OWNER_OF_SOCKET = (8, 15), (0x8901, 0x8902)
+"""By `fcntl` and by `ioctl`: the system then sends the owner signals, whoever that is."""
 _SETUID_BITS: Final = 0o6000
 _FILE_FLAGS: Final = (0x40086602, 0x40046602, 0x401C5820, 0x40087602)
 
@@ -82,17 +84,21 @@ def _refused(around: Around) -> Iterable[tuple[int | None, int | None]]:
 
 def _judged(policy: Policy, around: Around) -> dict[str, _Code]:
     own_only = dict.fromkeys(("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam"), 0)
-    own_only |= {"sched_setscheduler": 0, "setpriority": 1, "ioprio_set": 1}
+    own_only["sched_setscheduler"] = 0
     found = {name: _only(argument, (0,)) for name, argument in own_only.items()}
+    # Of its own process or group. The next kind is "all of this user's", where 0 is the user.
+    found |= {"setpriority": _at_most(0, 1, _only(1, (0,))), "ioprio_set": _at_most(0, 2, _only(1, (0,)))}
     found["clone"] = _none_of_bits(0, _NEW_NAMESPACES)
     # Its flags stand in memory, where no filter sees them; programs fall back to `clone`.
     found["clone3"] = [(_RETURN, 0, 0, _ABSENT)]
-    found["fcntl"] = _but(1, (_SET_LEASE,))
+    signals = not (around.namespaces or around.scoped_signals)
+    found["fcntl"] = _but(1, (_SET_LEASE, *(_SET_OWNER if signals else ())))
     if around.namespaces:
         # A file of the run's that others start with this user's rights; without namespaces no mode is changed at all.
         modes = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
         found |= {name: _none_of_bits(at, _SETUID_BITS) for name, at in modes.items()}
-    found["ioctl"] = _but(1, _TERMINAL_INPUT if around.namespaces else (*_TERMINAL_INPUT, *_FILE_FLAGS))
+    commands = (*_TERMINAL_INPUT, *(() if around.namespaces else _FILE_FLAGS), *(_OWNER_OF_SOCKET if signals else ()))
+    found["ioctl"] = _but(1, commands)
     if not around.memory_counted:
         # Shared memory stays when its pages are not mapped, and then no count of processes finds it.
         found["mmap"] = [_argument(3), (_AND, 0, 0, _MAPPING_BITS), (_EQUAL, 0, 1, _SHARED_OF_NO_FILE), *_VERDICTS]
@@ -131,6 +137,10 @@ def _argument(at: int) -> tuple[int, int, int, int]:
 def _only(at: int, values: tuple[int, ...]) -> _Code:
     tests = [(_EQUAL, len(values) - number, 0, value) for number, value in enumerate(values)]
     return [_argument(at), *tests, (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
+
+
+def _at_most(at: int, value: int, then: _Code) -> _Code:
+    return [_argument(at), (_ABOVE, 0, 1, value), (_RETURN, 0, 0, _REFUSE), *then]
 
 
 def _but(at: int, values: tuple[int, ...]) -> _Code:
