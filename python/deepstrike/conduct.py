@@ -209,7 +209,7 @@ class Conduct:
 def _means(task: Task, session: Session) -> Means:
     means = task.means
     perform = task.perform or _perform
-    household = Household(task.first.config, task.log, task.governance, means, perform)
+    household = Household(task.first.config, task.log, task.governance, means, task.recent.vault, perform)
     return replace(means, plane=MetaPlane(means.plane, session, task.library, means.delegates), household=household)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deepstrike.host.crew import Means
     from deepstrike.host.outbox import Outbox
     from deepstrike.host.requests import Given
+    from deepstrike.host.secrecy import Vault
     from deepstrike.sessions.base import SessionLog
     from deepstrike.stream import PendingRequest, RunResult
     from deepstrike.wire.agents import Grant
@@ -82,12 +83,16 @@ class Delegates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Household:
-    """What a run hands down to its sub-agents. `perform` carries one out where an interrupt finds it."""
+    """What a run hands down to its sub-agents.
+
+    `vault` keeps what they withhold, `perform` carries one out where an interrupt finds it.
+    """
 
     config: Config
     log: SessionLog
     governance: Governance | None
     means: Means
+    vault: Vault
     perform: Callable[[Child, Outbox], Awaitable[RunResult]]
 
     @property

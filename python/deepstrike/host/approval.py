@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from deepstrike.wire.effect import AskUser
     from deepstrike.wire.message import Validated
 
-    Validate = Callable[[str, str], Validated]
+    # The arguments of a question, as they were shown or others.
+    Validate = Callable[[AskUser, str], Validated]
 
 FITTING: Final = 'True, False, Deny("why") or Approve(arguments)'
 _NO: Final = "the person who was asked did not allow it"
@@ -63,9 +64,9 @@ def answer_to(ask: AskUser, said: Ruling, validate: Validate) -> wire.Approve | 
     if not said.allowed:
         return wire.Deny(said.reason)
     if said.arguments is not None:
-        found = validate(ask.name, said.arguments)
+        found = validate(ask, said.arguments)
         return wire.Approve(Ok(said.arguments) if isinstance(found, Ok) and found.text is None else found)
-    found = validate(ask.name, ask.args)
+    found = validate(ask, ask.args)
     if isinstance(found, Err):
         return wire.Approve(found)
     return wire.Approve() if found.text in (None, ask.args) else wire.Deny(_CHANGED)

@@ -39,8 +39,8 @@ class Recent:
     before using it.
     """
 
-    def __init__(self) -> None:
-        self.vault = Vault()
+    def __init__(self, vault: Vault | None = None) -> None:
+        self.vault = Vault() if vault is None else vault
         self._lock = threading.Lock()
         self._standing: OrderedDict[str, Standing] = OrderedDict()
         self._records = 0

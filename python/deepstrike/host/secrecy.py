@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ MAX_WITHHELD = 1_000
 
 _REPLIED = b'"event":{"type":"replied",'
 _MARK = HIDDEN.encode()
+_NO_ANSWERS = "{}"
 # The session is known by its id, and artefacts are replayed as they came: a signature holds only over every byte.
 _UNTOUCHED = frozenset({"session", "type", "dialect"})
 
@@ -45,27 +47,31 @@ class Vault:
         self._lock = threading.Lock()
         self._sessions: OrderedDict[str, dict[tuple[str, str], str]] = OrderedDict()
 
-    def of(self, session_id: str) -> dict[tuple[str, str], str]:
-        """What is withheld in this session, for its one run to use and change."""
+    def take(self, session_id: str) -> dict[tuple[str, str], str]:
+        """What is withheld in this session, for its one run to use and change until it is given back."""
         with self._lock:
-            withheld = self._sessions.pop(session_id, None)
-            self._sessions = OrderedDict((key, each) for key, each in self._sessions.items() if each)
-            while len(self._sessions) >= MAX_SESSIONS:
+            return self._sessions.pop(session_id, {})
+
+    def keep(self, session_id: str, withheld: dict[tuple[str, str], str]) -> None:
+        """Keep what a run that is over has left."""
+        if not withheld:
+            return
+        with self._lock:
+            self._sessions[session_id] = withheld
+            while len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
-            self._sessions[session_id] = found = {} if withheld is None else withheld
-            return found
 
 
 class Secrecy:
     """What one run withholds. Costs a look at each input's bytes where something is bound, else next to nothing."""
 
-    __slots__ = ("_calls", "_withheld")
+    __slots__ = ("_calls", "withheld")
 
     def __init__(self, withheld: dict[tuple[str, str], str] | None = None) -> None:
         """`withheld` is what earlier runs of the session withheld, of calls that still wait."""
         # What a tool is to get, by call and by what the kernel was given in its place: for the invocation that is to
         # come, in this process only.
-        self._withheld = {} if withheld is None else withheld
+        self.withheld = {} if withheld is None else withheld
         self._calls: list[str] = []
 
     def encoded(self, item: Input, owed: Callable[[], Iterable[Effect]]) -> bytes:
@@ -91,11 +97,17 @@ class Secrecy:
                     self._withhold(call.id, given)
 
     def opened(self, effect: RunTool) -> RunTool | None:
-        """What the tool gets, once; None where something was withheld in another process, which nobody here knows."""
+        """What the tool gets, once; None where something was withheld in another process, which nobody here knows.
+
+        A sub-agent that had begun knows its task from its own log, and asks again what nobody here knows the answer of.
+        """
         texts = (effect.args, *effect.answers)
         if not any(HIDDEN in text for text in texts):
             return effect
-        known = [self._withheld.pop((effect.call_id, text), None) if HIDDEN in text else text for text in texts]
+        known = [self.withheld.pop((effect.call_id, text), None) if HIDDEN in text else text for text in texts]
+        if effect.grant is not None:
+            unknown = (effect.args, *[_NO_ANSWERS for _ in effect.answers])
+            known = [text or instead for text, instead in zip(known, unknown, strict=True)]
         found = [text for text in known if text is not None]
         if len(found) < len(texts):
             return None
@@ -107,29 +119,50 @@ class Secrecy:
             if hidden != text:
                 self._keep(effect.call_id, hidden, text)
 
-    def validating(self, validate: Validate) -> Validate:
-        """`validate` for texts that may stand for others: what is withheld is checked as it is.
+    def validating(self, validate: Callable[[str, str], Validated]) -> Validate:
+        """`validate` for the arguments of a question, which may stand for others: it checks those that are meant.
 
-        What nobody here knows any more passes: its call is not run.
+        Where nobody here knows them any more they pass: the call is not run.
         """
 
-        def check(name: str, text: str) -> Validated:
-            if HIDDEN not in text:
-                return validate(name, text)
-            real = next((given for (_, hidden), given in self._withheld.items() if hidden == text), None)
-            found = validate(name, text if real is None else real)
-            if isinstance(found, Ok):
-                return Ok() if found.text in (None, real) else found
-            return Ok() if real is None else found
+        def check(ask: AskUser, text: str) -> Validated:
+            real = self._meant(ask, text)
+            if real is None:
+                return Ok()
+            found = validate(ask.name, real)
+            if real == text or not isinstance(found, Ok):
+                return found
+            if found.text is None or found.text == real:
+                return Ok() if text == ask.args else Ok(real)
+            return found
 
         return check
 
+    def _meant(self, ask: AskUser, text: str) -> str | None:
+        """What a person means by these arguments: behind what they were shown, what it stands for.
+
+        None where nobody here knows it, or where it stands in a place that they were not shown it in.
+        """
+        if HIDDEN not in text or HIDDEN not in ask.args:
+            return text
+        real = self.withheld.get((ask.call_id, ask.args))
+        if real is None or text == ask.args:
+            return real
+        try:
+            meant = _restored(json.loads(text), json.loads(ask.args), json.loads(real))
+            return json.dumps(meant, ensure_ascii=False, allow_nan=False)
+        except (ValueError, RecursionError):
+            return None
+
     def _answered(self, item: Answer, owed: Iterable[Effect]) -> None:
+        ask = next((each for each in owed if isinstance(each, AskUser) and each.id == item.effect), None)
         match item.answer:
-            case Value(json=text) | Approve(arguments=Ok(text=str(text))):
-                for ask in owed:
-                    if isinstance(ask, AskUser) and ask.id == item.effect:
-                        self._withhold(ask.call_id, text)
+            case Value(json=text) if ask is not None:
+                self._withhold(ask.call_id, text)
+            case Approve(arguments=Ok(text=str(text))) if ask is not None:
+                meant = self._meant(ask, text)
+                if meant is not None:
+                    self._withhold(ask.call_id, meant)
             case _:
                 pass
 
@@ -139,9 +172,9 @@ class Secrecy:
             self._keep(call_id, hidden, text)
 
     def _keep(self, call_id: str, hidden: str, text: str) -> None:
-        self._withheld[call_id, hidden] = text
-        while len(self._withheld) > MAX_WITHHELD:
-            self._withheld.pop(next(iter(self._withheld)))
+        self.withheld[call_id, hidden] = text
+        while len(self.withheld) > MAX_WITHHELD:
+            self.withheld.pop(next(iter(self.withheld)))
 
 
 def veiled(chunk: object | None) -> object | None:
@@ -159,6 +192,27 @@ def veiled(chunk: object | None) -> object | None:
 def _arguments(call: CallPart) -> str:
     valid = call.validated
     return valid.text if isinstance(valid, Ok) and valid.text is not None else call.args_text
+
+
+def _restored(given: object, shown: object, real: object) -> object:
+    """`given`, with the `real` value wherever what was `shown` stands unchanged for one. ValueError for elsewhere."""
+    if isinstance(given, str) and HIDDEN in given:
+        if given != shown or real is None:
+            raise ValueError("nobody was shown this here")
+        return real
+    if isinstance(given, dict):
+        if any(HIDDEN in name for name in given):
+            raise ValueError("a name cannot be told from another one")
+        return {name: _restored(each, _at(shown, name), _at(real, name)) for name, each in given.items()}
+    if isinstance(given, list):
+        return [_restored(each, _at(shown, at), _at(real, at)) for at, each in enumerate(given)]
+    return given
+
+
+def _at(value: object, place: str | int) -> object:
+    if isinstance(value, dict):
+        return value.get(place)
+    return value[place] if isinstance(value, list) and isinstance(place, int) and place < len(value) else None
 
 
 def _hidden(value: object, secrets: Bound) -> object:

@@ -62,6 +62,7 @@ class Session:
         "_log",
         "_next_seq",
         "_owner",
+        "_vault",
         "clock",
         "id",
         "kernel",
@@ -96,7 +97,8 @@ class Session:
         # The part of the window, in tokens, that one tool result may fill.
         self.result_share = max(1, config.limits.window // 4)
         self.oversight = oversight
-        self.secrecy = Secrecy(vault.of(session_id))
+        self.secrecy = Secrecy(vault.take(session_id))
+        self._vault = vault
         self._log = log
         self._owner = owner
         self.clock = clock
@@ -146,6 +148,7 @@ class Session:
 
     async def close(self) -> None:
         """Give the session back, to the end even when cancelled. A log that fails at this is reported, no more."""
+        self._vault.keep(self.id, self.secrecy.withheld)
         await _release(self.id, self._log, self._owner, LEAVE_SECONDS if self._broken else LOG_SECONDS)
 
     def policy_change(self, item: Input) -> SetPolicy | None:

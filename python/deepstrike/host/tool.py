@@ -164,10 +164,9 @@ class ToolRun:
             return early
         self._under_way = True
         effect = secrecy.opened(owed)
-        if effect is None and owed.grant is None:
+        if effect is None:
             return Result(owed.id, ToolResult((Text(_WITHHELD),), "not_run"))
-        # A sub-agent that had begun knows its task from its own log.
-        self._effect = effect = effect or owed
+        self._effect = effect
         context = ToolContext(
             self._session.id, effect.call_id, effect.key, agent_id, deps, self._cancelled, self._emit, self._hire
         )
