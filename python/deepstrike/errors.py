@@ -23,7 +23,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from deepstrike.stream import RunResult
+
+_hide: Callable[[str], str] | None = None
+
+
+def hide_messages(hide: Callable[[str], str]) -> None:
+    """From now on no message of an error of this package is made but by way of `hide`; `deepstrike.secrets` does so."""
+    global _hide
+    _hide = hide
 
 
 class DeepStrikeError(Exception):
@@ -45,6 +55,8 @@ class DeepStrikeError(Exception):
         retryable: bool | None = None,
         request_id: str | None = None,
     ) -> None:
+        if _hide is not None and isinstance(message, str):
+            message = _hide(message)  # many a message names what it was given
         super().__init__(message)
         self.message = message
         self.status = status

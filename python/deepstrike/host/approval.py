@@ -74,7 +74,8 @@ def answer_to(ask: AskUser, said: Ruling, validate: Validate) -> wire.Approve | 
 
 def _text(arguments: object) -> str:
     if not isinstance(arguments, Mapping) or not all(isinstance(name, str) for name in arguments):
-        raise ConfigError(f"the arguments of Approve(…) must be a dict by parameter name, not {arguments!r:.100}")
+        kind = type(arguments).__name__
+        raise ConfigError(f"the arguments of Approve(…) must be a dict by parameter name, not {kind}")
     try:
         return answer_text(dict(arguments))
     except ConfigError as error:

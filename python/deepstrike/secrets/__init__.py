@@ -7,6 +7,7 @@ looks like a secret is left alone there, and masked where text leaves: in what d
 
 from __future__ import annotations
 
+from deepstrike.errors import hide_messages
 from deepstrike.secrets.binding import HIDDEN, SHORTEST, Bound, bind, bind_named, bound
 from deepstrike.secrets.logs import mask_logs
 from deepstrike.secrets.veil import Veil
@@ -15,3 +16,4 @@ __all__ = ["HIDDEN", "SHORTEST", "Bound", "Veil", "bind", "bind_named", "bound"]
 
 # Whatever can bind or record a secret imports this first, so nothing is logged unmasked.
 mask_logs()
+hide_messages(lambda text: bound().hidden(text))

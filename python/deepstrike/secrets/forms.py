@@ -14,9 +14,10 @@ _SHARED_FRONT = (0, 2, 3)
 
 
 def written(value: str) -> set[str]:
-    """As it is, as JSON writes it, as JSON within JSON does, as a URL does and as HTML does."""
+    """As it is, as JSON writes it, as JSON within JSON does, as a URL does, as HTML does and as `repr` does."""
     value = value.encode(errors="replace").decode()
     plain = {value, html.escape(value), html.escape(value, quote=False)}
+    plain |= {repr(value)[1:-1], repr(value + "'\"")[1:-4]}  # also in a text that holds quotes of both kinds
     quoted = {quote(value, safe=""), quote(value), quote_plus(value)}
     quoted |= {_percent.sub(lambda found: found[0].lower(), form) for form in quoted}
     return plain | quoted | _as_json(value) | _as_json(value, slash="\\/")
