@@ -145,6 +145,29 @@ def test_given_a_manager_when_it_changes_then_the_next_verdict_follows() -> None
     assert kinds(governance, "fs.read", "look") == ["deny", "deny"]
 
 
+def test_given_globs_of_actions_and_tools_when_revoked_or_granted_then_they_fit_like_those_of_rules(
+    tmp_path: Path,
+) -> None:
+    manager = PermissionManager(PermissionMode.AUTO).revoke("fs", "del*").grant("mail*", "*", requires_approval=True)
+    manager.grant("mail_in", "read").grant("mail_?n", "*")
+    governance = Governance().use(manager)
+    names = ("fs.delete", "fs.read", "mails.send", "mail_in.read", "mail_on.read", "mail_in.send")
+    wanted = ["deny", "allow", "ask", "allow", "allow", "allow"]
+    assert kinds(governance, *names) == wanted
+    assert (manager.evaluate("fs", "delete").allowed, manager.evaluate("mails", "send").requires_approval) == (
+        False,
+        True,
+    )
+
+    file = tmp_path / "policy.yaml"
+    file.write_text("permissions:\n  mode: auto\n  revoke:\n    - {tool: fs, action: del*}\n")
+    assert kinds(Governance.from_file(file), "fs.delete", "fs.read") == ["deny", "allow"]
+    manager.grant("f*", "delet?")
+    assert kinds(governance, "fs.delete") == ["deny"]
+    manager.grant("fs", "delet?")
+    assert kinds(governance, "fs.delete") == ["allow"]
+
+
 def test_given_the_documented_manager_when_evaluated_then_it_decides_as_described() -> None:
     manager = PermissionManager(PermissionMode.DEFAULT)
     manager.grant("fs", "read", note="reading is fine")
@@ -229,6 +252,8 @@ def test_given_a_policy_file_when_read_then_it_is_the_policy_made_by_hand(tmp_pa
         ("default: allow\ndefault: deny\n", "policy.yaml:2: 'default' stands here twice"),
         ("default: [allow\n", "policy.yaml:2: not YAML"),
         ("permissions: {mode: yolo}\n", "policy.yaml:1: unknown word 'yolo'"),
+        ("permissions:\n  grant:\n    - {tool: fs, action: ''}\n", "policy.yaml:3: action must be a text of 1 to 512"),
+        ("permissions:\n  revoke:\n    - {tool: '', action: x}\n", "policy.yaml:3: tool must be a text of 1 to 512"),
         ("a: &a [*a]\n", "policy.yaml:1: "),
         ("rules:\n  - deny: []\n", "policy.yaml:2: the list is empty"),
         ("constraints:\n  - tool: x\n    require: []\n", "policy.yaml:3: the list is empty"),

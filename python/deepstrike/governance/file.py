@@ -129,18 +129,23 @@ class _Reader:
         words = tuple(mode.value for mode in PermissionMode)
         mode = self._word(fields["mode"], words) if "mode" in fields else PermissionMode.DEFAULT.value
         manager = PermissionManager(PermissionMode(mode))
-        for item in self._items(fields.get("grant")):
-            known = self._fields(item, ("tool", "action", "requires_approval", "note"), needed=("tool", "action"))
-            approval = self._value(known["requires_approval"]) if "requires_approval" in known else False
-            if not isinstance(approval, bool):
-                self._fail(known["requires_approval"], "requires_approval must be true or false")
-            note = self._text(known["note"]) if "note" in known else ""
-            manager.grant(self._text(known["tool"]), self._text(known["action"]), requires_approval=approval, note=note)
-        for item in self._items(fields.get("revoke")):
-            known = self._fields(item, ("tool", "action", "note"), needed=("tool", "action"))
-            note = self._text(known["note"]) if "note" in known else ""
-            manager.revoke(self._text(known["tool"]), self._text(known["action"]), note=note)
+        for name, add in (("grant", self._grant), ("revoke", self._revoke)):
+            for item in self._items(fields.get(name)):
+                self._at(item, partial(add, manager, item))
         return manager
+
+    def _grant(self, manager: PermissionManager, node: yaml.Node) -> None:
+        fields = self._fields(node, ("tool", "action", "requires_approval", "note"), needed=("tool", "action"))
+        approval = self._value(fields["requires_approval"]) if "requires_approval" in fields else False
+        if not isinstance(approval, bool):
+            self._fail(fields["requires_approval"], "requires_approval must be true or false")
+        note = self._text(fields["note"]) if "note" in fields else ""
+        manager.grant(self._text(fields["tool"]), self._text(fields["action"]), requires_approval=approval, note=note)
+
+    def _revoke(self, manager: PermissionManager, node: yaml.Node) -> None:
+        fields = self._fields(node, ("tool", "action", "note"), needed=("tool", "action"))
+        note = self._text(fields["note"]) if "note" in fields else ""
+        manager.revoke(self._text(fields["tool"]), self._text(fields["action"]), note=note)
 
     def _at(self, node: yaml.Node, act: Callable[[], object]) -> None:
         """What a method of the policy objects to, with the line."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 import msgspec
 
@@ -12,6 +13,8 @@ from deepstrike.errors import ConfigError
 from deepstrike.kernel import permit
 from deepstrike.text import well_formed
 from deepstrike.wire import policy as wire
+
+_LONGEST_GLOB: Final = 512
 
 _encode = msgspec.json.Encoder().encode
 
@@ -26,7 +29,7 @@ class PermissionMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """A grant (`granted`) or a revocation of an action of a tool; `*` stands for any."""
+    """A grant (`granted`) or a revocation of the actions and tools that two globs fit."""
 
     tool: str
     action: str
@@ -53,8 +56,9 @@ class PermissionManager:
     """Grants and revocations of actions on tools.
 
     A revocation that fits an action denies it, until a later grant that is as narrow as it (in the tool and in the
-    action) lifts it: `revoke("*", "*")` stops everything. Among grants the one with fewer wildcards decides (the tool's
-    first), among equals the last one given. `Governance.use(manager)` makes it part of the permission stage: a tool
+    action) lifts it: `revoke("*", "*")` stops everything. Tools and actions are globs, like those of `Governance`.
+    Among grants the narrowest decides, by the tool first: a name before a glob, a glob with more letters before one
+    with fewer, among equals the last one given. `Governance.use(manager)` makes it part of the permission stage: a tool
     named `fs.read` is then the action `read` of the tool `fs`, a name without a dot is a tool whose action is `call`.
     Safe to use from several threads; changes bite at the next call.
     """
@@ -83,12 +87,15 @@ class PermissionManager:
         return self._version
 
     def grant(self, tool: str, action: str, *, requires_approval: bool = False, note: str = "") -> PermissionManager:
-        """Allow an action, with `requires_approval` once a person has said so. Returns the manager."""
-        return self._add(Permission(_word("tool", tool), _word("action", action), True, bool(requires_approval), note))
+        """Allow the actions that both globs fit, with `requires_approval` once a person has said so.
+
+        Returns the manager. Raises `ConfigError` where one is no text of 1 to 512 characters.
+        """
+        return self._add(Permission(glob("tool", tool), glob("action", action), True, bool(requires_approval), note))
 
     def revoke(self, tool: str, action: str, *, note: str = "") -> PermissionManager:
-        """Deny an action. Returns the manager."""
-        return self._add(Permission(_word("tool", tool), _word("action", action), False, note=note))
+        """Deny the actions that both globs fit. Returns the manager. Raises `ConfigError` as `grant` does."""
+        return self._add(Permission(glob("tool", tool), glob("action", action), False, note=note))
 
     def permissions(self) -> tuple[Permission, ...]:
         """All grants and revocations in force, in the order in which they were given."""
@@ -145,5 +152,14 @@ def _mode(mode: object) -> PermissionMode:
 
 def _word(name: str, value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise ConfigError(f"{name} must be a name, or '*' for any, not {value!r}")
+        raise ConfigError(f"{name} must be a name, not {value!r}")
+    return well_formed(value)
+
+
+def glob(name: str, value: object) -> str:
+    """`value` as a glob. Raises `ConfigError`, which calls it `name`, for what is none."""
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_GLOB:
+        raise ConfigError(
+            f"{name} must be a text of 1 to {_LONGEST_GLOB} characters, such as 'fs.*', not {value!r:.600}"
+        )
     return well_formed(value)

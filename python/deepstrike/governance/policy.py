@@ -12,7 +12,7 @@ import msgspec
 
 from deepstrike.clock import current_clock
 from deepstrike.errors import ConfigError
-from deepstrike.governance.permissions import PermissionManager
+from deepstrike.governance.permissions import PermissionManager, glob
 from deepstrike.governance.schemas import require_known_words
 from deepstrike.governance.verdict import GovernanceVerdict, read_verdict
 from deepstrike.kernel import Judge, validate
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
 ACTIONS = ("allow", "deny", "ask")
-_LONGEST_GLOB = 512
 _MOST = 2**53
 _encode = msgspec.json.Encoder().encode
 
@@ -59,12 +58,12 @@ class Governance:
 
         `reason` is what the model and the audit are told.
         """
-        rule = Rule(_glob(pattern), _action("action", action), _text("reason", reason))
+        rule = Rule(glob("a glob", pattern), _action("action", action), _text("reason", reason))
         return self._change(lambda own: msgspec.structs.replace(own, rules=(*own.rules, rule)))
 
     def block_tool(self, pattern: str) -> Governance:
         """The tools that the glob fits never run, whatever allows them."""
-        return self._change(lambda own: msgspec.structs.replace(own, blocked=(*own.blocked, _glob(pattern))))
+        return self._change(lambda own: msgspec.structs.replace(own, blocked=(*own.blocked, glob("a glob", pattern))))
 
     def set_rate_limit(self, pattern: str, max_calls: int, window_ms: int) -> Governance:
         """At most `max_calls` calls of all tools that the glob fits, together, in any `window_ms` milliseconds.
@@ -73,7 +72,7 @@ class Governance:
         several windows, all of which hold; a second limit of the same glob and window replaces the first. One of
         another window begins with the calls that the glob's limits have counted so far.
         """
-        rate = Rate(_glob(pattern), _count("max_calls", max_calls, 0), _count("window_ms", window_ms, 1))
+        rate = Rate(glob("a glob", pattern), _count("max_calls", max_calls, 0), _count("window_ms", window_ms, 1))
 
         def change(own: Policy) -> Policy:
             others = (one for one in own.rates if (one.pattern, one.window_ms) != (rate.pattern, rate.window_ms))
@@ -109,7 +108,7 @@ class Governance:
 
     def add_constraint(self, tool: str, json_schema: Mapping[str, object] | str) -> Governance:
         """The validated arguments of the tools that the glob `tool` fits are valid by a JSON schema (dict or text)."""
-        constraint = Constraint(_glob(tool), _schema(json_schema))
+        constraint = Constraint(glob("a glob", tool), _schema(json_schema))
         return self._change(lambda own: msgspec.structs.replace(own, constraints=(*own.constraints, constraint)))
 
     def use(self, manager: PermissionManager) -> Governance:
@@ -190,12 +189,6 @@ def _action(name: str, action: object) -> str:
     if not isinstance(action, str) or action not in ACTIONS:
         raise ConfigError(f"{name} must be 'allow', 'deny' or 'ask', not {action!r}")
     return action
-
-
-def _glob(pattern: object) -> str:
-    if not isinstance(pattern, str) or not 0 < len(pattern) <= _LONGEST_GLOB:
-        raise ConfigError(f"a glob must be a text of 1 to {_LONGEST_GLOB} characters, such as 'fs.*', not {pattern!r}")
-    return well_formed(pattern)
 
 
 def _text(name: str, value: object) -> str:

@@ -47,4 +47,4 @@ def _fits(entry: Permission, name: str) -> bool:
     tool, dot, action = name.rpartition(".")
     if not dot:
         tool, action = name, "call"
-    return entry.tool in ("*", tool) and entry.action in ("*", action)
+    return glob(entry.tool, tool) and glob(entry.action, action)

@@ -12,6 +12,34 @@ pub fn fits(pattern: &str, name: &str) -> bool {
     pattern == "*" || walk(pattern, name)
 }
 
+/// Whether whatever the pattern `inner` fits is surely fitted by `outer` too.
+///
+/// Of patterns that both have sets, or of one with a `?` in `outer`, only equal ones are taken to be so.
+#[must_use]
+pub(super) fn covers(outer: &str, inner: &str) -> bool {
+    let name = !inner.contains(['*', '?', '[']);
+    let stars = !outer.contains(['?', '[']) && !inner.contains('[');
+    // A star of `outer` takes whatever a wildcard of `inner` stands for, and nothing else in it fits a wildcard.
+    outer == "*" || outer == inner || ((name || stars) && fits(outer, inner))
+}
+
+/// How narrow a pattern is beside others that fit the same name: a name without wildcards before all others, then by how
+/// many letters of it must be there.
+#[must_use]
+pub(super) fn narrowness(pattern: &str) -> (bool, usize) {
+    let mut left = pattern;
+    let mut letters: usize = 0;
+    let mut plain = true;
+    while let Some((next, behind)) = token(left) {
+        left = behind;
+        match next {
+            Token::Letter(_) => letters = letters.saturating_add(1),
+            Token::Any | Token::One | Token::Set { .. } => plain = false,
+        }
+    }
+    (plain, letters)
+}
+
 enum Token<'a> {
     Any,
     One,
@@ -99,13 +127,35 @@ fn holds(inside: &str, letter: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::{covers, fits, narrowness};
 
     #[test]
     fn wildcards_stand_anywhere() {
         assert!(fits("fs.*", "fs.read") && fits("*.read", "fs.read") && fits("f*d", "fs.read") && fits("*", ""));
         assert!(fits("fs.re?d", "fs.read") && !fits("fs.re?d", "fs.rd"));
         assert!(!fits("fs.*", "FS.read") && !fits("fs", "fs.read") && !fits("", "x") && fits("", ""));
+    }
+
+    #[test]
+    fn a_pattern_covers_another_only_where_it_surely_fits_all_that_the_other_fits() {
+        for (outer, inner) in
+            [("*", "[a]?"), ("del*", "delete"), ("del*", "del*"), ("d*", "del?t*"), ("[ab]", "a"), ("?", "?")]
+        {
+            assert!(covers(outer, inner), "{outer} {inner}");
+        }
+        for (outer, inner) in
+            [("delete", "del*"), ("del*", "d*"), ("?", "*"), ("*a-c]", "[a-c]"), ("[ab]", "[a]"), ("a", "b")]
+        {
+            assert!(!covers(outer, inner), "{outer} {inner}");
+        }
+    }
+
+    #[test]
+    fn names_are_narrower_than_globs_and_letters_than_wildcards() {
+        let mut sorted = ["delete", "de[kl]*", "*", "del*", "d*"];
+        sorted.sort_by_key(|pattern| narrowness(pattern));
+        assert_eq!(sorted, ["*", "d*", "de[kl]*", "del*", "delete"]);
+        assert_eq!(narrowness("[a"), (true, 2));
     }
 
     #[test]

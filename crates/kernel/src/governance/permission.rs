@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::pattern::fits;
+use super::pattern::{covers, fits, narrowness};
 use super::{Call, StageVerdict, View, Windows};
 use crate::Millis;
 use crate::wire::policy::{Action, Mode, Permission, Permissions, Policy, Skill};
@@ -103,18 +103,18 @@ fn by_permissions(permissions: &Permissions, call: &Call<'_>) -> Option<Said> {
 /// What a permission manager says of an action, and the number of the entry that decides.
 ///
 /// A revocation holds until a later grant that is as narrow as it, in the tool and in the action, lifts it. Among grants
-/// the one with fewer wildcards decides, the tool's first, among equals the last one given.
+/// the narrowest decides, by the tool first, among equals the last one given.
 #[must_use]
 pub fn permit(permissions: &Permissions, tool: &str, action: &str) -> (Action, Option<usize>) {
     let entries = permissions.entries.iter().enumerate();
-    let fitting = entries.filter(|(_, entry)| is(&entry.tool, tool) && is(&entry.action, action));
+    let fitting = entries.filter(|(_, entry)| fits(&entry.tool, tool) && fits(&entry.action, action));
     let is_grant = |entry: &Permission| entry.verdict != Action::Deny;
     let mut revoked = fitting.clone().filter(|(_, entry)| !is_grant(entry)).filter(|(at, revocation)| {
         let later = fitting.clone().filter(|(other, entry)| other > at && is_grant(entry));
         !later.into_iter().any(|(_, grant)| is_as_narrow(grant, revocation))
     });
     let granted = fitting.clone().filter(|(_, entry)| is_grant(entry));
-    let narrowest = || granted.max_by_key(|(_, entry)| (entry.tool != "*", entry.action != "*"));
+    let narrowest = || granted.max_by_key(|(_, entry)| (narrowness(&entry.tool), narrowness(&entry.action)));
     let decisive = revoked.next_back().or_else(narrowest);
     let word = match (permissions.mode, decisive) {
         (Mode::Plan, _) | (Mode::Default, None) => Action::Deny,
@@ -125,9 +125,5 @@ pub fn permit(permissions: &Permissions, tool: &str, action: &str) -> (Action, O
 }
 
 fn is_as_narrow(entry: &Permission, other: &Permission) -> bool {
-    (entry.tool != "*" || other.tool == "*") && (entry.action != "*" || other.action == "*")
-}
-
-fn is(pattern: &str, name: &str) -> bool {
-    pattern == "*" || pattern == name
+    covers(&other.tool, &entry.tool) && covers(&other.action, &entry.action)
 }

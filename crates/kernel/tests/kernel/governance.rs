@@ -116,6 +116,12 @@ fn a_revocation_holds_until_a_later_grant_that_is_as_narrow_lifts_it() {
         (&["revoke * delete", "grant fs *"], Action::Deny),
         (&["revoke * *", "grant fs *"], Action::Allow),
         (&["revoke fs delete", "grant * *", "grant fs delete"], Action::Allow),
+        (&["grant fs *", "revoke fs del*"], Action::Deny),
+        (&["grant fs *", "revoke f? [a-d]*"], Action::Deny),
+        (&["revoke fs del*", "grant fs *"], Action::Deny),
+        (&["revoke fs d*", "grant fs del*"], Action::Allow),
+        (&["revoke fs [a-d]*", "grant fs del*"], Action::Deny),
+        (&["revoke fs [a-d]*", "grant fs delete"], Action::Allow),
     ];
     for mode in [Mode::Default, Mode::Auto] {
         for (entries, wanted) in cases {
