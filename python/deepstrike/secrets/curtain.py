@@ -1,21 +1,20 @@
-"""Text that streams to where secrets are masked by their shape."""
+"""Text that streams to where secrets are masked by their shape and name."""
 
 from __future__ import annotations
 
-import string
 from typing import Final
 
+from deepstrike.secrets.names import WORD, begun
 from deepstrike.secrets.shapes import masked
 
-_WORD: Final = string.ascii_letters + string.digits + "_.-"
-_LONGEST: Final = 4096
+_LONGEST: Final = 8192
 
 
 class Curtain:
-    """One stream of text. The word at its end is held back until it is over: it may become a key.
+    """One stream of text. What may become a secret at its end is held back until it is over.
 
-    A word of more than 4096 characters is not waited for. What is told by its name or over several lines is seen only
-    where it comes in one piece.
+    That is the last word, and what stands from a secret's name on, from the beginning of an address or of a private
+    key. No more than 8192 characters are waited for.
     """
 
     __slots__ = ("_held",)
@@ -26,7 +25,10 @@ class Curtain:
     def passed(self, piece: str) -> str:
         """What may be shown now that `piece` has come; maybe nothing."""
         text = self._held + piece
-        over = len(text.rstrip(_WORD))
+        over = len(text.rstrip(WORD))
+        start = begun(text)
+        if start is not None:
+            over = min(over, start)
         if len(text) - over > _LONGEST:
             over = len(text)
         self._held = text[over:]

@@ -1,14 +1,13 @@
 """Secrets that can be told by their shape or by their name, in text that leaves: the logger, the terminal, an export.
 
 Only shapes that ordinary text does not have: a vendor's own mark, and enough of what only a machine writes behind it.
-And values that stand behind a name like `access_token`, in JSON, in JSON within JSON, and in an environment.
 """
 
 from __future__ import annotations
 
 import re
 
-HIDDEN = "***"
+from deepstrike.secrets.names import HIDDEN, masked_by_name
 
 _SHAPES = (
     r"sk-(?:ant|or|proj|svcacct|admin|lf|cp)-[A-Za-z0-9_-]{16,}",  # Anthropic, OpenRouter, OpenAI, Langfuse, MiniMax
@@ -51,29 +50,7 @@ _BODY = r"(?:[A-Za-z0-9+/=:,\s-]|\\+[nr])"
 _END = r"-----END [A-Z ]*PRIVATE KEY-----"
 _key_block = re.compile(rf"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:{_BODY}*?{_END}|{_BODY}*)")
 
-# `token` alone is also the word for a piece of text.
-_NAMES = (
-    r"authorization|[\w.-]*[_-]token|(?:[\w.-]*[_-])?(?:secret|password|passwd|(?:api|access|private|client)[_-]?key)"
-)
-# A string in JSON, or in JSON within JSON: its quotes stand behind `depth` backslashes. Within it a backslash stands as
-# twice one more than these; a quote behind whole backslashes and `depth` ends it, any other belongs to it.
-_BACKSLASHES = r"(?:(?P=depth)\\(?P=depth)\\)*"
-_STRING = rf"(?:[^\"\\]|\\+(?![\"\\])|(?!{_BACKSLASHES}(?P=depth)\")\\+\")"
-_named = re.compile(
-    rf"(?P<front>(?<!\\)(?P<depth>\\*)\"(?:{_NAMES})(?P=depth)\"\s*:\s*(?P=depth)\")"
-    rf"{_STRING}{{4,}}{_BACKSLASHES}(?=(?P=depth)\")",
-    re.IGNORECASE,
-)
-_assigned = re.compile(
-    rf"(?P<front>{_BEGIN}[A-Z][A-Z0-9_]*_(?:TOKEN|SECRET|PASSWORD|KEY)=)(?:[^\s\"'&;\\]|\\+(?![\\\"nrt])){{6,}}"
-)
-
 
 def masked(text: str) -> str:
     """`text` with `***` in the place of everything that has the shape or the name of a secret."""
-    text = _key_block.sub(HIDDEN, _shapes.sub(HIDDEN, text))
-    return _assigned.sub(_keep_name, _named.sub(_keep_name, text))
-
-
-def _keep_name(found: re.Match[str]) -> str:
-    return found["front"] + HIDDEN
+    return masked_by_name(_key_block.sub(HIDDEN, _shapes.sub(HIDDEN, text)))
