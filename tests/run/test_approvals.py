@@ -123,7 +123,7 @@ async def test_a_call_that_is_asked_about_runs_once_somebody_said_yes() -> None:
         (
             Approve([1]),  # type: ignore[arg-type]
             "asking for permission failed: ConfigError: the arguments of Approve(…) must be a dict by parameter name, "
-            "not [1]",
+            "not list",
         ),
     ],
 )
