@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ _LONGEST_LABEL: Final = 200
 
 
 def to_result(answer: mcp_types.CallToolResult, notes: Sequence[str]) -> ToolResult:
-    """Text, images and embedded resources in the server's order; what no model can read is named in a text.
+    """Text, images and embedded resources in the server's order; what no model can read, or nobody, is named in a text.
 
     Structured content is added as JSON unless one of the texts says the same. A result that the server marks as an
     error is one (`tool_error`). `notes` follow it.
@@ -48,7 +49,7 @@ def _part(block: mcp_types.ContentBlock) -> Part:
         case mcp_types.ImageContent():
             return _data(block.mime_type, block.data, "image")
         case mcp_types.AudioContent():
-            return _unshown("audio", block.mime_type, block.data)
+            return _data(block.mime_type, block.data, "audio")
         case mcp_types.ResourceLink():
             return Text(plain(f"[resource {block.name}: {block.uri}]", 4 * _LONGEST_LABEL))
         case mcp_types.EmbeddedResource():
@@ -63,16 +64,27 @@ def _resource(resource: mcp_types.TextResourceContents | mcp_types.BlobResourceC
 
 def _data(media_type: str, data: str, name: str) -> Part:
     media_type = media_type.partition(";")[0].strip().lower()
+    data = "".join(data.split())  # some servers break it into lines
+    if (flaw := _flaw(data)) is not None:
+        return _unshown(name, media_type, f"cannot be shown: the server sent {flaw}")
     if media_type in IMAGES:
         return Image(media_type, data)
     if media_type == "application/pdf":
         return File(media_type, data, plain(name, _LONGEST_LABEL))
-    return _unshown(name, media_type, data)
+    return _unshown(name, media_type, f"about {len(data) * 3 // 4} bytes, not shown")
 
 
-def _unshown(name: str, media_type: str, data: str) -> Text:
-    size = len(data) * 3 // 4
-    return Text(plain(f"[{name}: {media_type or 'unknown type'}, about {size} bytes, not shown]", 2 * _LONGEST_LABEL))
+def _flaw(data: str) -> str | None:
+    """What is wrong with it. A model service refuses the whole request for it, and each one after that."""
+    try:
+        return None if base64.b64decode(data, validate=True) else "no data"
+    except ValueError as error:
+        return f"data that is no base64 ({error})"
+
+
+def _unshown(name: str, media_type: str, why: str) -> Text:
+    what = plain(f"{name}: {media_type or 'unknown type'}", 2 * _LONGEST_LABEL)
+    return Text(f"[{what}, {why}]")
 
 
 def _said(answer: mcp_types.CallToolResult) -> bool:
