@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -93,7 +94,9 @@ class _Watching(httpx2.AsyncClient):
     """Tells the carrier how requests end."""
 
     def __init__(self, web: Web, address: Address) -> None:
-        super().__init__(headers=dict(address.headers), timeout=httpx2.Timeout(CONNECT_SECONDS, read=None))
+        headers = httpx2.Headers(dict(address.headers))
+        headers["Accept-Encoding"] = "identity"
+        super().__init__(headers=headers, timeout=httpx2.Timeout(CONNECT_SECONDS, read=None))
         self._web = web
 
     async def send(
@@ -110,24 +113,31 @@ class _Watching(httpx2.AsyncClient):
             self._web.failed(request.method, error)
             raise
         self._web.answered(request, response.status_code)
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            response.stream = _Bounded(response.stream)
+        response.stream = _Body(response)
         return response
 
 
-class _Bounded(httpx2.AsyncByteStream):
-    """The body of an answer; one that is too long is an error of its request only."""
+class _Body(httpx2.AsyncByteStream):
+    """The body of an answer. One that is too long is an error of its request only, and so is one that is compressed: we
+    ask for none, and what it holds shows only when memory is full of it."""
 
-    def __init__(self, body: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
-        self._body = body
+    def __init__(self, response: httpx2.Response) -> None:
+        # The client bounds each event of a stream, and would resume a stream that ends with another error.
+        streaming = response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
+        self._error = httpx2.SSEError if streaming else httpx2.StreamError
+        self._limit = math.inf if streaming else LARGEST_MESSAGE
+        self._coding = response.headers.get("Content-Encoding", "").strip().lower()
+        self._inner = response.stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._coding not in ("", "identity"):
+            raise self._error(f"the answer is compressed ({self._coding[:50]!r}), and we asked for one that is not")
         size = 0
-        async for chunk in self._body:  # type: ignore[union-attr]
+        async for chunk in self._inner:  # type: ignore[union-attr]
             size += len(chunk)
-            if size > LARGEST_MESSAGE:
-                raise httpx2.StreamError(f"the answer is longer than {LARGEST_MESSAGE} bytes")
+            if size > self._limit:
+                raise self._error(f"the answer is longer than {LARGEST_MESSAGE} bytes")
             yield chunk
 
     async def aclose(self) -> None:
-        await self._body.aclose()  # type: ignore[union-attr]
+        await self._inner.aclose()  # type: ignore[union-attr]
