@@ -21,6 +21,7 @@ class Exchange:
     """One request and the way back."""
 
     verb: str
+    path: str
     headers: dict[str, str]
     message: dict[str, Any]
     reader: asyncio.StreamReader
@@ -109,11 +110,12 @@ async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> E
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Exchange(head.split()[0].decode(), headers, json.loads(body) if body else {}, reader, writer)
+    verb, path, _ = head.decode().split()
+    return Exchange(verb, path, headers, json.loads(body) if body else {}, reader, writer)
 
 
 @asynccontextmanager
-async def raw_web(session: str = "", **tools: Tool) -> AsyncIterator[RawWeb]:
+async def raw_web(session: str = "", /, **tools: Tool) -> AsyncIterator[RawWeb]:
     """The server, while it serves. Its tool `ok` answers `fine`."""
     web = RawWeb({"ok": fine, **tools}, session)
     server = await asyncio.start_server(web.connected, "127.0.0.1", 0, limit=2**20)

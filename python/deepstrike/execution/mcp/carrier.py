@@ -36,3 +36,6 @@ class Carrier(AbstractAsyncContextManager["TransportStreams"], Protocol):
 
     def mark(self) -> int:
         """How many messages have come."""
+
+    def forget(self, number: int | str) -> None:
+        """Nobody waits any more for the answer to our request with this number."""

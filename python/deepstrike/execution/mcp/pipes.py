@@ -129,6 +129,9 @@ class Pipes:
     def silent_since(self, mark: int) -> bool:
         return self._came == mark
 
+    def forget(self, number: int | str) -> None:
+        """The server may still answer; the client drops that."""
+
     def account(self) -> str:
         said = [self.over or ""]
         if self._noise:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCResponse
+from mcp_types import JSONRPCNotification, JSONRPCResponse
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
-    from mcp.client._transport import ReadStream, TransportStreams
+    from mcp.client._transport import ReadStream, TransportStreams, WriteStream
     from typing_extensions import Self
 
     from deepstrike.execution.mcp.carrier import Carrier
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     Item = SessionMessage | Exception
 
 _LISTING = "tools/list"
+_CANCELLED = "notifications/cancelled"
 
 
 class Flaws:
@@ -62,7 +64,7 @@ class Flaws:
 
 
 class Sifting(AbstractAsyncContextManager["TransportStreams"]):
-    """A carrier whose incoming messages are sifted."""
+    """A carrier whose incoming messages are sifted, and that hears which of ours are cancelled."""
 
     def __init__(self, carrier: Carrier, flaws: Flaws) -> None:
         self._carrier = carrier
@@ -70,7 +72,7 @@ class Sifting(AbstractAsyncContextManager["TransportStreams"]):
 
     async def __aenter__(self) -> TransportStreams:
         incoming, outgoing = await self._carrier.__aenter__()
-        return _Sifted(incoming, self._sift), outgoing
+        return _Sifted(incoming, self._sift), _Outgoing(outgoing, self._carrier)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -101,6 +103,34 @@ class _Sifted:
 
     async def __anext__(self) -> Item:
         return self._sift(await self._inner.__anext__())
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)
+
+
+class _Outgoing:
+    """A stream of messages to the server. The carrier hears of a cancellation before it can carry word of it."""
+
+    def __init__(self, inner: WriteStream[SessionMessage], carrier: Carrier) -> None:
+        self._inner = inner
+        self._carrier = carrier
+
+    async def send(self, item: SessionMessage) -> None:
+        message = item.message
+        if isinstance(message, JSONRPCNotification) and message.method == _CANCELLED:
+            number = cancelled_request_id_from_params(message.params)
+            if number is not None:
+                self._carrier.forget(number)
+        await self._inner.send(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
     async def __aenter__(self) -> Self:
         await self._inner.__aenter__()

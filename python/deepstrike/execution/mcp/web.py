@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from deepstrike.execution.mcp.carrier import LARGEST_MESSAGE
+from deepstrike.execution.mcp.posts import Posts, unwanted
 from deepstrike.execution.mcp.words import told
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
     from deepstrike.execution.mcp.endpoint import Address
+    from deepstrike.execution.mcp.posts import Post
 
 CONNECT_SECONDS: Final = 30.0
 LONGEST_REASON: Final = 500
@@ -35,13 +38,14 @@ class Web:
         self._address = address
         self._ended: Callable[[], None] | None = None
         self._stack = AsyncExitStack()
+        self._posts = Posts()
         self._status = 0
         self.over: str | None = None
         self.strange = False
 
     async def __aenter__(self) -> TransportStreams:
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(_Watching(self, self._address))
+            client = await stack.enter_async_context(_Watching(self, self._address, self._posts))
             streams = await stack.enter_async_context(
                 streamable_http_client(self._address.url, http_client=client, max_sse_event_size=LARGEST_MESSAGE)
             )
@@ -63,6 +67,9 @@ class Web:
 
     def silent_since(self, mark: int) -> bool:
         return False
+
+    def forget(self, number: int | str) -> None:
+        self._posts.give_up(number)
 
     def account(self) -> str:
         if self._status in (401, 403):
@@ -91,13 +98,14 @@ class Web:
 
 
 class _Watching(httpx2.AsyncClient):
-    """Tells the carrier how requests end."""
+    """Tells the carrier how requests end, and lets them be given up."""
 
-    def __init__(self, web: Web, address: Address) -> None:
+    def __init__(self, web: Web, address: Address, posts: Posts) -> None:
         headers = httpx2.Headers(dict(address.headers))
         headers["Accept-Encoding"] = "identity"
         super().__init__(headers=headers, timeout=httpx2.Timeout(CONNECT_SECONDS, read=None))
         self._web = web
+        self._posts = posts
 
     async def send(
         self,
@@ -107,37 +115,44 @@ class _Watching(httpx2.AsyncClient):
         auth: AuthTypes | UseClientDefault | None = httpx2.USE_CLIENT_DEFAULT,
         follow_redirects: bool | UseClientDefault = httpx2.USE_CLIENT_DEFAULT,
     ) -> httpx2.Response:
+        post = self._posts.begin(request)
+        send = partial(super().send, request, stream=stream, auth=auth, follow_redirects=follow_redirects)
         try:
-            response = await super().send(request, stream=stream, auth=auth, follow_redirects=follow_redirects)
+            response = await post.wait(send)
         except httpx2.TransportError as error:
             self._web.failed(request.method, error)
             raise
+        if response is None:
+            return unwanted(request)
         self._web.answered(request, response.status_code)
-        response.stream = _Body(response)
+        response.stream = _Body(response, post)
         return response
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an answer. One that is too long is an error of its request only, and so is one that is compressed: we
-    ask for none, and what it holds shows only when memory is full of it."""
+    """The body of an answer, read while somebody wants it. One that is too long is an error of its request only, and so
+    is one that is compressed: we ask for none, and what it holds shows only when memory is full of it."""
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, response: httpx2.Response, post: Post) -> None:
         # The client bounds each event of a stream, and would resume a stream that ends with another error.
         streaming = response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
         self._error = httpx2.SSEError if streaming else httpx2.StreamError
         self._limit = math.inf if streaming else LARGEST_MESSAGE
         self._coding = response.headers.get("Content-Encoding", "").strip().lower()
         self._inner = response.stream
+        self._post = post
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._coding not in ("", "identity"):
             raise self._error(f"the answer is compressed ({self._coding[:50]!r}), and we asked for one that is not")
-        size = 0
-        async for chunk in self._inner:  # type: ignore[union-attr]
+        chunks, size = aiter(self._inner), 0  # type: ignore[arg-type]
+        while (chunk := await self._post.wait(lambda: anext(chunks, None))) is not None:
             size += len(chunk)
             if size > self._limit:
                 raise self._error(f"the answer is longer than {LARGEST_MESSAGE} bytes")
             yield chunk
+        if self._post.given_up:
+            raise self._error("given up")
 
     async def aclose(self) -> None:
         await self._inner.aclose()  # type: ignore[union-attr]

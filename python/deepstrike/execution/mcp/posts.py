@@ -1,0 +1,97 @@
+"""Requests under way at a web server: they can be given up.
+
+Below the revision 2026-07-28 the client tells a server that a call is cancelled and goes on waiting for its answer: a
+task and a connection each, as long as the server likes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import anyio
+import httpx2
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+T = TypeVar("T")
+Id = int | str
+
+NOTE_SECONDS: Final = 5.0
+"""For a server to take what needs no answer. All that is to be sent waits for it."""
+
+_LAST_WORD: Final = b'data: {"jsonrpc": "2.0", "id": 0, "error": {"code": -32000, "message": "given up"}}\n\n'
+
+
+class _Message(msgspec.Struct):
+    """What matters here of a message that we send."""
+
+    id: Id | None = None
+    method: str = ""
+
+
+class Post:
+    """One message to the server, with all the requests that are made for it: a redirect's, and a resumption's."""
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        """It is given up by itself after `seconds`."""
+        self._deadline = anyio.current_time() + seconds
+        self._scope: anyio.CancelScope | None = None
+        self.given_up = False
+
+    def give_up(self) -> None:
+        """Nobody wants its answer any more."""
+        self.given_up = True
+        if self._scope is not None:
+            self._scope.cancel()
+
+    async def wait(self, work: Callable[[], Awaitable[T]]) -> T | None:
+        """What `work` gives; None, where it is cancelled or not begun, once this is given up."""
+        if not self.given_up:
+            with anyio.CancelScope(deadline=self._deadline) as self._scope:
+                return await work()
+            self.given_up = True
+        return None
+
+
+class Posts:
+    """All of them, by the numbers of their messages and by the tasks that wait for their answers."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[Id, Post] = {}
+        self._by_task: dict[asyncio.Task[object] | None, Post] = {}
+
+    def begin(self, request: httpx2.Request) -> Post:
+        """The post of a request that is about to be sent."""
+        message, task = _read(request), asyncio.current_task()
+        if message.id is not None and message.method and task is not None:
+            post = self._by_number[message.id] = self._by_task[task] = Post()
+            task.add_done_callback(partial(self._end, message.id, post))
+            return post
+        return self._by_task.get(task) or Post(math.inf if request.method == "GET" else NOTE_SECONDS)
+
+    def give_up(self, number: Id) -> None:
+        """Nobody wants the answer to the message with this number."""
+        if (post := self._by_number.get(number)) is not None:
+            post.give_up()
+
+    def _end(self, number: Id, post: Post, task: asyncio.Task[object]) -> None:
+        del self._by_task[task]
+        if self._by_number.get(number) is post:
+            del self._by_number[number]
+
+
+def unwanted(request: httpx2.Request) -> httpx2.Response:
+    """In place of an answer that nobody wants any more: the client takes it for the last that comes."""
+    return httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, content=_LAST_WORD, request=request)
+
+
+def _read(request: httpx2.Request) -> _Message:
+    try:
+        return msgspec.json.decode(request.content, type=_Message)
+    except (msgspec.DecodeError, httpx2.RequestNotRead):  # the latter where a redirect is followed
+        return _Message()
