@@ -1,4 +1,4 @@
-"""A web server of the older revision, byte by byte: its tools answer as a test says, and it knows who is connected."""
+"""A web server, byte by byte: its tools answer as a test says, and it knows who is connected."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class RawWeb:
                 await exchange.result({"protocolVersion": "2025-11-25", **info}, **session)
             case "tools/list":
                 listed = [{"name": name, "inputSchema": {"type": "object"}} for name in self.tools if name.islower()]
-                await exchange.result({"tools": listed})
+                await exchange.result({"tools": listed, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
             case "tools/call":
                 await self.tools[message["params"]["name"]](exchange)
             case method if method in self.tools:
@@ -130,4 +130,4 @@ async def raw_web(session: str = "", /, **tools: Tool) -> AsyncIterator[RawWeb]:
 
 
 async def fine(exchange: Exchange) -> None:
-    await exchange.result({"content": [{"type": "text", "text": "fine"}]})
+    await exchange.result({"resultType": "complete", "content": [{"type": "text", "text": "fine"}]})

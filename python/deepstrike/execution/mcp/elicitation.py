@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from deepstrike.execution.mcp.flight import MOST_QUESTIONS
 from deepstrike.execution.mcp.words import plain
 from deepstrike.kernel import validate
 from deepstrike.tools.suspension import Misplaced
@@ -65,7 +66,12 @@ class Desk:
 
         Without a callback the question is the call's own (`Suspend`): the run's caller answers it, now or later. The
         call is then closed, since no server waits so long, and made again when the answer is there.
+
+        A server that asks too often is declined: its questions take a call's time and the user's.
         """
+        if not self.flights.admit():
+            self.flights.note(f"[The server asked more than {MOST_QUESTIONS} questions. The others were declined.]")
+            return None
         async with self.turn:
             if self.answer is not None:
                 given = await self.flights.apart(partial(_called, self.answer, question))

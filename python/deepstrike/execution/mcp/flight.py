@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from collections import Counter
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from deepstrike.clock import current_clock
 from deepstrike.execution.base import misplaced
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     Suspend = Callable[[object], Awaitable[object]]
 
 T = TypeVar("T")
+
+MOST_QUESTIONS: Final = 32
+"""That a server may put during one call, or between two."""
 
 
 class Expired(Exception):
@@ -103,10 +107,11 @@ class Flight:
 class Flights:
     """All of them."""
 
-    __slots__ = ("_flying",)
+    __slots__ = ("_asked", "_flying")
 
     def __init__(self) -> None:
         self._flying: set[Flight] = set()
+        self._asked: Counter[Flight | None] = Counter()
 
     def __len__(self) -> int:
         return len(self._flying)
@@ -115,11 +120,13 @@ class Flights:
         """A call that may take so long."""
         flight = Flight(seconds, suspend)
         self._flying.add(flight)
+        del self._asked[None]
         return flight
 
     def end(self, flight: Flight) -> None:
         """The call is over."""
         self._flying.discard(flight)
+        del self._asked[flight]
         flight.over()
 
     def only(self) -> Flight | None:
@@ -129,7 +136,15 @@ class Flights:
     def note(self, text: str) -> None:
         """To be shown with the results of all calls in flight: a server does not always say which of them asks."""
         for flight in self._flying:
-            flight.notes.append(text)
+            if text not in flight.notes:
+                flight.notes.append(text)
+
+    def admit(self) -> bool:
+        """Whether a question more may be put. It counts for every call in flight, as any may be the one that asks."""
+        asking: set[Flight] | set[None] = self._flying or {None}
+        admitted = any(self._asked[each] < MOST_QUESTIONS for each in asking)
+        self._asked.update(asking)
+        return admitted
 
     async def apart(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What `ask` gives; its time counts for no call. One at a time."""

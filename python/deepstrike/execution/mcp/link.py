@@ -181,7 +181,7 @@ class Link:
 
     def _client(self) -> Client:
         return Client(
-            Sifting(self._carrier, self._flaws),
+            Sifting(self._carrier, self._flaws, self.depart),
             mode="legacy" if self._revision == "2025-11-25" else self._revision or "auto",
             cache=None,
             client_info=mcp_types.Implementation(name="deepstrike", version=__version__),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import anyio
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCNotification, JSONRPCResponse
+from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
+
+from deepstrike.execution.mcp.flight import MOST_QUESTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,8 +25,13 @@ if TYPE_CHECKING:
 
     Item = SessionMessage | Exception
 
-_LISTING = "tools/list"
-_CANCELLED = "notifications/cancelled"
+MOST_ANSWERS: Final = 128
+"""To what a server asks, that wait until it reads them."""
+LARGEST_REQUEST: Final = 256 * 1024
+"""Bytes of what a server asks."""
+
+_LISTING: Final = "tools/list"
+_CANCELLED: Final = "notifications/cancelled"
 
 
 class Flaws:
@@ -64,20 +72,50 @@ class Flaws:
 
 
 class Sifting(AbstractAsyncContextManager["TransportStreams"]):
-    """A carrier whose incoming messages are sifted, and that hears which of ours are cancelled."""
+    """A carrier whose incoming messages are sifted, and that hears which of ours are cancelled.
 
-    def __init__(self, carrier: Carrier, flaws: Flaws) -> None:
+    A server that asks without reading our answers is broken: each of them waits in memory. `broken` is told, once, and
+    nothing more is read.
+    """
+
+    def __init__(self, carrier: Carrier, flaws: Flaws, broken: Callable[[str], None]) -> None:
         self._carrier = carrier
-        self._sift = flaws.sift
+        self._flaws = flaws
+        self._broken = broken
+        self._over = False
 
     async def __aenter__(self) -> TransportStreams:
         incoming, outgoing = await self._carrier.__aenter__()
-        return _Sifted(incoming, self._sift), _Outgoing(outgoing, self._carrier)
+        return _Sifted(incoming, self.sift), _Outgoing(outgoing, self._carrier, self._choke)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         return await self._carrier.__aexit__(kind, error, trace)
+
+    def sift(self, item: Item) -> Item:
+        """What is left of a message that came."""
+        if self._over:
+            raise anyio.ClosedResourceError
+        return self._flaws.sift(_bounded(item))
+
+    def _choke(self) -> None:
+        if not self._over:
+            self._over = True
+            self._broken(f"over {MOST_ANSWERS} answers to what it asked wait until it reads them")
+
+
+def _bounded(item: Item) -> Item:
+    """The message, where it asks no more than we can hold; what it asks too much of is refused."""
+    message = item.message if isinstance(item, SessionMessage) else None
+    if isinstance(message, JSONRPCRequest) and len(message.model_dump_json()) > LARGEST_REQUEST:
+        message.params = None
+    elif isinstance(message, JSONRPCResponse):
+        asked = message.result.get("inputRequests")
+        if isinstance(asked, dict) and len(asked) > MOST_QUESTIONS:
+            error = ErrorData(code=INVALID_REQUEST, message=f"it asks over {MOST_QUESTIONS} questions at once")
+            return SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.id, error=error))
+    return item
 
 
 class _Sifted:
@@ -115,19 +153,34 @@ class _Sifted:
 
 
 class _Outgoing:
-    """A stream of messages to the server. The carrier hears of a cancellation before it can carry word of it."""
+    """A stream of messages to the server. The carrier hears of a cancellation before it can carry word of it; `choke`
+    is called where too many answers wait."""
 
-    def __init__(self, inner: WriteStream[SessionMessage], carrier: Carrier) -> None:
+    def __init__(self, inner: WriteStream[SessionMessage], carrier: Carrier, choke: Callable[[], None]) -> None:
         self._inner = inner
         self._carrier = carrier
+        self._choke = choke
+        self._answers = 0
 
     async def send(self, item: SessionMessage) -> None:
         message = item.message
+        if isinstance(message, (JSONRPCResponse, JSONRPCError)):
+            await self._answer(item)
+            return
         if isinstance(message, JSONRPCNotification) and message.method == _CANCELLED:
             number = cancelled_request_id_from_params(message.params)
             if number is not None:
                 self._carrier.forget(number)
         await self._inner.send(item)
+
+    async def _answer(self, item: SessionMessage) -> None:
+        self._answers += 1
+        try:
+            if self._answers > MOST_ANSWERS:
+                self._choke()
+            await self._inner.send(item)
+        finally:
+            self._answers -= 1
 
     async def aclose(self) -> None:
         await self._inner.aclose()
