@@ -129,6 +129,27 @@ async def test_given_a_caller_that_is_cancelled_when_the_server_goes_on_then_the
         assert (waiting.cancelled(), await call(plane, "ok")) == (True, FINE)
 
 
+async def test_given_a_caller_that_is_cancelled_at_any_moment_when_it_is_gone_then_so_is_its_request() -> None:
+    hanging: list[Exchange] = []
+
+    async def hangs_and_counts(exchange: Exchange) -> None:
+        hanging.append(exchange)
+        await hangs(exchange)
+        hanging.remove(exchange)
+
+    async with raw_web(endless=hangs_and_counts) as web, plane_of(web, 60_000) as plane:
+        for moments in range(80):
+            waiting = asyncio.ensure_future(call(plane, "endless"))
+            for _ in range(moments):
+                await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        begun = web.called("tools/call")
+        await until(lambda: not hanging)
+
+        assert (await call(plane, "ok"), begun > 0) == (FINE, True)
+
+
 async def test_given_a_server_that_answers_nothing_any_more_when_calls_time_out_then_none_stays_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.mcp.lines import Lines, TooLong, encoded, read_message
+from deepstrike.execution.mcp.unasked import LISTEN, TOO_MUCH, Unasked
 from deepstrike.execution.mcp.words import told
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class Pipes:
         self._stderr = bytearray()
         self._noise = ""
         self._came = 0
+        self._unasked = Unasked()
         self._tasks: set[asyncio.Task[None]] = set()
         self._left = False
         self.over: str | None = None
@@ -131,6 +134,7 @@ class Pipes:
 
     def forget(self, number: int | str) -> None:
         """The server may still answer; the client drops that."""
+        self._unasked.settle(number)
 
     def account(self) -> str:
         said = [self.over or ""]
@@ -153,6 +157,10 @@ class Pipes:
         while chunk := await self._process.stdout.read(_CHUNK):  # type: ignore[union-attr]
             if not listening:
                 continue  # read on, so that a server that flushes can end
+            if not self._unasked.take(chunk):
+                listening = False
+                self._finish(TOO_MUCH)
+                continue
             try:
                 for line in lines.feed(chunk):
                     listening = listening and await self._deliver(line)
@@ -168,6 +176,8 @@ class Pipes:
             self._noise = self._noise or told(noise, LONGEST_NOISE, self._command.secrets)
             return True
         self._came += 1
+        if isinstance(message, (JSONRPCResponse, JSONRPCError)) and message.id is not None:
+            self._unasked.settle(message.id)
         try:
             await self._incoming.send(SessionMessage(message))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -177,8 +187,11 @@ class Pipes:
     async def _write(self) -> None:
         stdin = self._process.stdin
         try:
-            async for message in self._outgoing:
-                stdin.write(encoded(message.message))  # type: ignore[union-attr]
+            async for item in self._outgoing:
+                message = item.message
+                if isinstance(message, JSONRPCRequest) and message.method != LISTEN:
+                    self._unasked.ask(message.id)
+                stdin.write(encoded(message))  # type: ignore[union-attr]
                 await stdin.drain()  # type: ignore[union-attr]
         except (OSError, anyio.ClosedResourceError):
             await self._fall_silent("it closed its input")

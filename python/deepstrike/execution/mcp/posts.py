@@ -15,6 +15,8 @@ import anyio
 import httpx2
 import msgspec
 
+from deepstrike.execution.mcp.unasked import LISTEN, TOO_MUCH, Unasked
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -23,6 +25,9 @@ Id = int | str
 
 NOTE_SECONDS: Final = 5.0
 """For a server to take what needs no answer. All that is to be sent waits for it."""
+
+LISTENING: Final = 256 * 1024
+"""As much as so many bytes it counts when a stream is opened for what nobody asks."""
 
 _LAST_WORD: Final = b'data: {"jsonrpc": "2.0", "id": 0, "error": {"code": -32000, "message": "given up"}}\n\n'
 
@@ -37,8 +42,9 @@ class _Message(msgspec.Struct):
 class Post:
     """One message to the server, with all the requests that are made for it: a redirect's, and a resumption's."""
 
-    def __init__(self, seconds: float = math.inf) -> None:
-        """It is given up by itself after `seconds`."""
+    def __init__(self, seconds: float = math.inf, unasked: Unasked | None = None) -> None:
+        """It is given up by itself after `seconds`. `unasked` bounds what it brings, where nothing is asked."""
+        self._unasked = unasked
         self._deadline = anyio.current_time() + seconds
         self._scope: anyio.CancelScope | None = None
         self.given_up = False
@@ -48,6 +54,11 @@ class Post:
         self.given_up = True
         if self._scope is not None:
             self._scope.cancel()
+
+    def take(self, chunk: bytes) -> None:
+        """Read this of an answer. Raises an error of this request only where it is too much."""
+        if self._unasked is not None and not self._unasked.take(chunk):
+            raise httpx2.SSEError(TOO_MUCH)
 
     async def wait(self, work: Callable[[], Awaitable[T]]) -> T | None:
         """What `work` gives; None, where it is cancelled or not begun, once this is given up."""
@@ -64,15 +75,27 @@ class Posts:
     def __init__(self) -> None:
         self._by_number: dict[Id, Post] = {}
         self._by_task: dict[asyncio.Task[object] | None, Post] = {}
+        self._unasked = Unasked()
 
     def begin(self, request: httpx2.Request) -> Post:
-        """The post of a request that is about to be sent."""
+        """The post of a request that is about to be sent. Raises an error of this request only where the server makes
+        us listen anew too often."""
         message, task = _read(request), asyncio.current_task()
         if message.id is not None and message.method and task is not None:
-            post = self._by_number[message.id] = self._by_task[task] = Post()
+            post = Post(unasked=self._unasked if message.method == LISTEN else None)
+            self._by_number[message.id] = self._by_task[task] = post
+            if message.method != LISTEN:
+                self._unasked.ask(message.id)
             task.add_done_callback(partial(self._end, message.id, post))
             return post
-        return self._by_task.get(task) or Post(math.inf if request.method == "GET" else NOTE_SECONDS)
+        if (begun := self._by_task.get(task)) is not None:
+            return begun
+        return self._listening() if request.method == "GET" else Post(NOTE_SECONDS)
+
+    def _listening(self) -> Post:
+        if not self._unasked.pay(LISTENING):
+            raise httpx2.SSEError(TOO_MUCH)
+        return Post(unasked=self._unasked)
 
     def give_up(self, number: Id) -> None:
         """Nobody wants the answer to the message with this number."""
@@ -80,9 +103,10 @@ class Posts:
             post.give_up()
 
     def _end(self, number: Id, post: Post, task: asyncio.Task[object]) -> None:
-        del self._by_task[task]
+        self._by_task.pop(task, None)
         if self._by_number.get(number) is post:
             del self._by_number[number]
+            self._unasked.settle(number)
 
 
 def unwanted(request: httpx2.Request) -> httpx2.Response:

@@ -168,10 +168,17 @@ class _Outgoing:
             await self._answer(item)
             return
         if isinstance(message, JSONRPCNotification) and message.method == _CANCELLED:
-            number = cancelled_request_id_from_params(message.params)
-            if number is not None:
-                self._carrier.forget(number)
+            await self._cancel(item, cancelled_request_id_from_params(message.params))
+            return
         await self._inner.send(item)
+
+    async def _cancel(self, item: SessionMessage, number: int | str | None) -> None:
+        """Word of a cancellation may have to wait, and the request may be just on its way to the carrier."""
+        if number is not None:
+            self._carrier.forget(number)
+        await self._inner.send(item)
+        if number is not None:
+            self._carrier.forget(number)
 
     async def _answer(self, item: SessionMessage) -> None:
         self._answers += 1

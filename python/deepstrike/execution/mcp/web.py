@@ -115,9 +115,9 @@ class _Watching(httpx2.AsyncClient):
         auth: AuthTypes | UseClientDefault | None = httpx2.USE_CLIENT_DEFAULT,
         follow_redirects: bool | UseClientDefault = httpx2.USE_CLIENT_DEFAULT,
     ) -> httpx2.Response:
-        post = self._posts.begin(request)
         send = partial(super().send, request, stream=stream, auth=auth, follow_redirects=follow_redirects)
         try:
+            post = self._posts.begin(request)
             response = await post.wait(send)
         except httpx2.TransportError as error:
             self._web.failed(request.method, error)
@@ -147,6 +147,7 @@ class _Body(httpx2.AsyncByteStream):
             raise self._error(f"the answer is compressed ({self._coding[:50]!r}), and we asked for one that is not")
         chunks, size = aiter(self._inner), 0  # type: ignore[arg-type]
         while (chunk := await self._post.wait(lambda: anext(chunks, None))) is not None:
+            self._post.take(chunk)
             size += len(chunk)
             if size > self._limit:
                 raise self._error(f"the answer is longer than {LARGEST_MESSAGE} bytes")
