@@ -50,7 +50,10 @@ def nag() -> str:
 
 def vast() -> str:
     say(request("vast", "elicitation/create", {**QUESTION, "message": "x" * 300_000}))
-    return json.dumps(hear().get("error"))
+    refused = json.dumps(hear().get("error"))
+    say(request("i" * 300_000, "ping", {}))
+    say(request("next", "ping", {}))
+    return refused + str(hear()["id"])
 
 
 def called(number: object, name: str) -> None:

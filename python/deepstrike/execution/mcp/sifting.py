@@ -106,10 +106,13 @@ class Sifting(AbstractAsyncContextManager["TransportStreams"]):
 
 
 def _bounded(item: Item) -> Item:
-    """The message, where it asks no more than we can hold; what it asks too much of is refused."""
+    """The message, where it asks no more than we can hold; what it asks too much of is refused, or, where its very name
+    or number is too long, left out."""
     message = item.message if isinstance(item, SessionMessage) else None
     if isinstance(message, JSONRPCRequest) and len(message.model_dump_json()) > LARGEST_REQUEST:
         message.params = None
+        if len(message.model_dump_json()) > LARGEST_REQUEST:
+            return ValueError("a request without an end")
     elif isinstance(message, JSONRPCResponse):
         asked = message.result.get("inputRequests")
         if isinstance(asked, dict) and len(asked) > MOST_QUESTIONS:
