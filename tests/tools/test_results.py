@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -160,3 +160,72 @@ def test_given_ever_more_text_when_kept_then_memory_does_not_grow() -> None:
     assert len(kept._pieces) == 6
     cut = 40 * 3_000_000 - KEPT_BYTES // 3 * 3
     assert kept.text().endswith(f"[cut here: {cut} more bytes; of one result at most {KEPT_BYTES} bytes are kept]")
+
+
+BOUND = f"of one result at most {KEPT_BYTES} bytes are kept]"
+QUARTER = "A" * (KEPT_BYTES // 4)
+
+
+async def test_given_ever_more_images_when_yielded_then_the_first_are_kept_and_a_marker_counts_the_rest() -> None:
+    image = Image("image/png", QUARTER)
+
+    async def draw() -> AsyncIterator[object]:
+        for _ in range(10):
+            yield image
+        yield "drawn"
+
+    result = await called(draw)
+
+    size = 7 * (len(QUARTER) + len("image/png"))
+    assert result.error_kind == ""
+    assert result.parts == (*[image] * 3, Text(f"drawn\n[left out: 7 images or files of {size} bytes; {BOUND}"))
+
+
+@pytest.mark.parametrize(
+    ("part", "size"),
+    [
+        (Image("image/png", "A" * KEPT_BYTES), KEPT_BYTES + 9),
+        (Image(url="é" * KEPT_BYTES), 2 * KEPT_BYTES),
+        (File("", "", "n" * (KEPT_BYTES + 1)), KEPT_BYTES + 1),
+        (File("m" * (KEPT_BYTES + 1), ""), KEPT_BYTES + 1),
+        (File("", "\ud800" * KEPT_BYTES), 3 * KEPT_BYTES),
+    ],
+    ids=["data", "url", "name", "media type", "half a pair"],
+)
+def test_given_an_image_or_file_above_the_bound_when_returned_then_the_result_says_so(
+    part: Image | File, size: int
+) -> None:
+    said = f"[left out: 1 image or file of {size} bytes; {BOUND}"
+
+    assert to_parts(part) == (Text(said),)
+    assert to_parts(["seen", part, File("a/b", "aGk=")])[0] == Text("seen")
+
+
+def test_given_an_image_that_just_fits_when_returned_then_it_is_kept_and_text_after_it_is_cut() -> None:
+    image = Image("image/png", "A" * (KEPT_BYTES - len("image/png")))
+
+    assert to_parts(image) == (image,)
+    assert to_parts([image, "ab", image]) == (
+        image,
+        Text(f"[cut here: 2 more bytes; left out: 1 image or file of {KEPT_BYTES} bytes; {BOUND}"),
+    )
+
+
+def test_given_text_that_fills_the_bound_when_an_image_follows_then_it_is_left_out() -> None:
+    text, image = "x" * (KEPT_BYTES - 5), Image("image/png", "aGk=")
+
+    assert to_parts([text, image]) == (Text(text), Text(f"[left out: 1 image or file of 13 bytes; {BOUND}"))
+    assert to_parts([Text(text), "more than that"]) == (Text(text), Text(f"[cut here: 14 more bytes; {BOUND}"))
+
+
+@pytest.mark.parametrize("part", [Image(), File("", ""), Text("a")], ids=["image", "file", "text"])
+def test_given_parts_without_end_that_hold_nothing_when_kept_then_their_number_is_bounded(
+    part: Image | File | Text,
+) -> None:
+    kept = Kept()
+
+    for _ in range(KEPT_BYTES // 50):
+        kept.add(part)
+
+    assert len(kept.parts()) < KEPT_BYTES // 60
+    assert kept.parts()[-1] != part

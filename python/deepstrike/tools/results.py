@@ -12,7 +12,10 @@ from deepstrike.text import well_formed
 from deepstrike.wire.message import File, Image, Part, Text
 
 KEPT_BYTES: Final = 16 * 1024 * 1024
-"""At most this much text of one result is kept, in bytes of UTF-8."""
+"""At most this much of one result is kept: its texts, images, files and their names together, in bytes of UTF-8."""
+
+_AROUND_BYTES: Final = 64
+"""What a part takes beside its text, so that no number of tiny ones goes beyond the bound."""
 
 _PART = (Text, Image, File)
 
@@ -34,7 +37,8 @@ def to_parts(value: object) -> tuple[Part, ...]:
     A string stays as it is; `Text`, `Image`, `File` and lists of them (strings among them too) pass; `bytes` are read
     as UTF-8. Anything else becomes compact JSON: `None` is `null`, dataclasses and pydantic models are objects, dates
     ISO text, sets arrays, NaN is null; what has no JSON form is `str(value)`. Lone surrogates are replaced. Of more
-    than 16 MiB of text the beginning is kept and a marker tells how much was cut. Raises `NoText`.
+    than 16 MiB in all the beginning is kept, whole images and files of it, and a marker tells what is missing. Raises
+    `NoText`.
     """
     if isinstance(value, str):
         return (Text(bounded(value)),)
@@ -124,12 +128,17 @@ def bounded(text: str) -> str:
 
 @dataclass(slots=True)
 class Kept:
-    """A result as it grows. Beyond `KEPT_BYTES` text is counted and let go, so memory stays bounded."""
+    """A result as it grows. Beyond `KEPT_BYTES` what comes is counted and let go, so memory stays bounded.
+
+    Text is cut. An image or file that does not fit is left out, with all that follow it; text goes on.
+    """
 
     _pieces: list[str] = field(default_factory=list)
     _parts: list[Part] = field(default_factory=list)
     _bytes: int = 0
     _cut: int = 0
+    _left_out: int = 0
+    _left_out_bytes: int = 0
 
     def add_text(self, text: str) -> None:
         """Append text to the current run of text."""
@@ -137,12 +146,11 @@ class Kept:
             text = well_formed(text)
         encoded = text.encode()
         size = len(encoded)
-        room = KEPT_BYTES - self._bytes
         if self._cut:
             self._cut += size
             return
-        if size > room:
-            text = encoded[:room].decode("utf-8", "ignore")
+        if size > self._room:
+            text = encoded[: self._room].decode("utf-8", "ignore")
             size = len(text.encode())
             self._cut = len(encoded) - size
         if text:
@@ -151,13 +159,17 @@ class Kept:
 
     def add(self, part: Part) -> None:
         """Append a content part of its own."""
+        self._close()
         if isinstance(part, Text):
-            self._close()
             self.add_text(part.text)
             self._close()
+            return
+        size = _size(part)
+        if self._cut or self._left_out or not 0 < self._room >= size:
+            self._left_out += 1
+            self._left_out_bytes += size
         else:
-            self._close()
-            self._parts.append(part)
+            self._append(part, size)
 
     @property
     def at_line_start(self) -> bool:
@@ -165,20 +177,37 @@ class Kept:
         return not self._pieces or self._pieces[-1].endswith("\n")
 
     def text(self) -> str:
-        """The current run of text, with the marker where something was cut."""
-        text = "".join(self._pieces)
-        if not self._cut:
-            return text
-        return f"{text}\n[cut here: {self._cut} more bytes; of one result at most {KEPT_BYTES} bytes are kept]"
+        """The current run of text, with the marker where something is missing."""
+        text, marker = "".join(self._pieces), self._marker()
+        return f"{text}\n{marker}" if text and marker else text + marker
 
     def parts(self) -> tuple[Part, ...]:
         """Everything; at least one part."""
-        marker = self._cut > 0
-        if self._pieces or marker or not self._parts:
-            return (*self._parts, Text(self.text()))
-        return tuple(self._parts)
+        text = self.text()
+        return (*self._parts, Text(text)) if text or not self._parts else tuple(self._parts)
+
+    @property
+    def _room(self) -> int:
+        return max(0, KEPT_BYTES - self._bytes)
+
+    def _marker(self) -> str:
+        cut = f"cut here: {self._cut} more bytes" if self._cut else ""
+        count = f"{self._left_out} images or files" if self._left_out > 1 else "1 image or file"
+        left_out = f"left out: {count} of {self._left_out_bytes} bytes" if self._left_out else ""
+        missing = "; ".join(each for each in (cut, left_out) if each)
+        return f"[{missing}; of one result at most {KEPT_BYTES} bytes are kept]" if missing else ""
 
     def _close(self) -> None:
         if self._pieces:
-            self._parts.append(Text("".join(self._pieces)))
+            text = "".join(self._pieces)
             self._pieces.clear()
+            self._append(Text(text), 0)
+
+    def _append(self, part: Part, size: int) -> None:
+        self._parts.append(part)
+        self._bytes += size + _AROUND_BYTES
+
+
+def _size(part: Image | File) -> int:
+    texts = (part.media_type, part.data, part.url if isinstance(part, Image) else part.name)
+    return sum(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts)
