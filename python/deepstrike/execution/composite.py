@@ -125,11 +125,12 @@ class CompositePlane:
         """The first plane that offers the tool."""
         return next((plane for plane in self._planes if name in self._names(plane)), None)
 
-    def _names(self, plane: ExecutionPlane) -> set[str]:
+    def _names(self, plane: ExecutionPlane) -> dict[str, None]:
+        """In the plane's order."""
         try:
-            return {spec.name for spec in plane.specs()}
+            return {spec.name: None for spec in plane.specs()}
         except ConfigError:  # it is not open, or a tool of it has no schema: it offers nothing
-            return set()
+            return {}
 
     def _specs(self, at: int, plane: ExecutionPlane) -> tuple[ToolSpec, ...]:
         """Those of a plane; of one that could not be opened what it knows from before, if it knows anything."""
