@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import subprocess
@@ -47,6 +48,9 @@ FAMILY = "(setsid sh -c 'trap : TERM; sleep 600; : {mark}' &); echo begun; sleep
         ("echo out; echo err >&2", Finished("out\nerr\n", 0)),
         ("exit 3", Finished("", 3)),
         ("kill -9 $$", Finished("", None, "SIGKILL")),
+        (f"kill -{signal.SIGRTMIN} $$", Finished("", None, "SIGRTMIN")),
+        (f"kill -{signal.SIGRTMIN + 1} $$", Finished("", None, "SIGRTMIN+1")),
+        (f"kill -{signal.SIGRTMAX} $$", Finished("", None, "SIGRTMAX")),
         ("cat; echo $WORD; pwd", Finished("given\n/\n", 0)),
     ],
 )
@@ -68,7 +72,7 @@ async def test_given_a_program_with_a_family_when_its_time_is_over_then_all_are_
         work = run_process("sh", "-c", FAMILY.format(mark=mark), timeout_ms=5_000, show=lambda _: begun.set())
         task = asyncio.ensure_future(work)
         await begun.wait()
-        assert len(with_mark(mark)) > 1
+        await until(lambda: len(with_mark(mark)) > 1)
         await clock.advance(5)
         found = await task
 
@@ -124,7 +128,78 @@ async def test_given_a_program_that_cannot_be_started_when_run_then_the_model_ca
         await run_process(*argv, **options)
 
 
-@pytest.mark.parametrize("argv", [(), ("a\0b",)])
-async def test_given_no_command_line_when_run_then_the_error_shows_one(argv: tuple[str, ...]) -> None:
+class OddPath(os.PathLike[str]):
+    """A path that gives something else, or raises it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __fspath__(self) -> str:
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value  # type: ignore[no-any-return]
+
+
+NO_TEXTS = [
+    3,
+    1.5,
+    None,
+    True,
+    b"a",
+    "a\0b",
+    "\ud800",
+    ["a"],
+    OddPath(3),
+    OddPath(b"a"),
+    OddPath("\0"),
+    OddPath(OSError()),
+]
+
+
+@pytest.mark.parametrize("argv", [(), ("",), *[(each,) for each in NO_TEXTS], *[("echo", each) for each in NO_TEXTS]])
+async def test_given_no_command_line_when_run_then_the_error_shows_one(argv: tuple[Any, ...]) -> None:
     with pytest.raises(ConfigError, match="as in run_process"):
         await run_process(*argv)
+
+
+@pytest.mark.parametrize(
+    ("word", "values"),
+    [
+        ("cwd", ["", *(each for each in NO_TEXTS if each is not None)]),
+        ("env", [3, True, "A=b", b"A", ["A"], {"A": 1}, {1: "a"}, {"": "a"}, {"A=": "a"}, {"A\0": "a"}, {"A": "a\0"}]),
+        ("env", [{"A": b"a"}, {"A": None}, {"A": "\ud800"}, {"\ud800": "a"}, [("A", "a")]]),
+        ("timeout_ms", ["5", b"5", 0, -1, 1.5, True, math.nan, math.inf, 2**53, 10**5000, [5]]),
+        ("show", [3, "print", [print]]),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+async def test_given_a_wrong_argument_when_run_then_nothing_is_started_and_the_error_names_it(
+    word: str, values: list[Any], tmp_path: Path
+) -> None:
+    for value in values:
+        with pytest.raises(ConfigError, match=f"^{word}"):
+            await run_process("touch", tmp_path / "started", **{word: value})
+
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_given_names_that_are_no_utf8_when_run_then_they_arrive_as_they_are(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    (tmp_path / name).mkdir()
+
+    found = await run_process("sh", "-c", 'echo "$1$WORD" > "$1"', "sh", name, cwd=tmp_path / name, env={"WORD": name})
+
+    assert (found.ok, (tmp_path / name / name).read_bytes()) == (True, b"caf\xe9caf\xe9\n")
+
+
+async def test_given_a_working_directory_that_is_gone_when_run_then_the_model_can_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    with pytest.raises(ToolError, match="the folder that this process works in is gone"):
+        await run_process("true")
+    assert (await run_process("true", cwd=tmp_path)).ok

@@ -5,15 +5,16 @@ from __future__ import annotations
 import codecs
 import os
 import shutil
-import signal
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepstrike.errors import ConfigError, ToolError
 from deepstrike.execution.confine.policy import Limits, Policy
-from deepstrike.execution.sandbox_run import Launched
+from deepstrike.execution.sandbox_access import checked_environment, checked_path, system_text
+from deepstrike.execution.sandbox_run import Launched, signal_name
 from deepstrike.tools.allowance import Allowance
+from deepstrike.tools.decorator import check_timeout
 from deepstrike.tools.results import KEPT_BYTES, Kept
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ async def run_process(
 
     Linux only. Raises `ConfigError` elsewhere and for wrong arguments, `ToolError` if the program cannot be started.
     """
+    check_timeout(timeout_ms)
+    if show is not None and not callable(show):
+        raise ConfigError(f"show={show!r}: give a function of a piece of output, such as context.emit, or None")
     policy = _policy(argv, cwd, env)
     launched = await Launched.start(policy)
     kept, late = Kept(), False
@@ -95,17 +99,28 @@ def _policy(
 ) -> Policy:
     if sys.platform != "linux":
         raise ConfigError("run_process needs Linux, where a program's whole family can be ended; use asyncio's own")
-    words = tuple(os.fspath(word) for word in argv)
-    if not words or any("\0" in word for word in words):
-        raise ConfigError('run_process takes a program and its arguments, as in run_process("git", "status")')
-    variables = dict(os.environ if env is None else env)
+    variables = dict(os.environ) if env is None else checked_environment(env)
+    where = os.curdir if cwd is None else checked_path("cwd", cwd)
+    words = _words(argv)
     program = shutil.which(words[0], path=variables.get("PATH"))
     if program is None:
         raise ToolError(f"there is no program {words[0]!r}", hint="install it, or name it by its path")
-    where = os.path.realpath(os.getcwd() if cwd is None else cwd)
     if not os.path.isdir(where):
         raise ToolError(f"there is no folder {where!r}")
-    return Policy((os.path.abspath(program), *words[1:]), variables, where, (), (), (), True, _NO_LIMITS, None, False)
+    try:
+        words[0], where = os.path.abspath(program), os.path.realpath(where)
+    except FileNotFoundError:
+        raise ToolError("the folder that this process works in is gone", hint="give cwd=") from None
+    return Policy(tuple(words), variables, where, (), (), (), True, _NO_LIMITS, None, False)
+
+
+def _words(argv: tuple[object, ...]) -> list[str]:
+    words = [text for text in map(system_text, argv) if text is not None]
+    if len(words) < len(argv) or not words or not words[0]:
+        raise ConfigError(
+            'run_process takes a program and its arguments, texts or paths, as in run_process("git", "status")'
+        )
+    return words
 
 
 def _finished(output: str, report: Report | None, late: bool) -> Finished:
@@ -115,5 +130,5 @@ def _finished(output: str, report: Report | None, late: bool) -> Finished:
         raise ToolError(report.refused)
     if late or report.stopped:
         return Finished(output, None, timed_out=late)
-    name = None if report.signal is None else signal.Signals(report.signal).name
+    name = None if report.signal is None else signal_name(report.signal)
     return Finished(output, report.exit_code, name)

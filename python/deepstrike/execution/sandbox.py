@@ -6,7 +6,6 @@ import asyncio
 import codecs
 import json
 import os
-import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +14,7 @@ from deepstrike.execution.confine.landlock import landlock_abi
 from deepstrike.execution.confine.policy import Policy
 from deepstrike.execution.sandbox_access import SYSTEM, SandboxLimits, check_access, python_paths
 from deepstrike.execution.sandbox_places import Places, sweep
-from deepstrike.execution.sandbox_run import Launched
+from deepstrike.execution.sandbox_run import Launched, signal_name
 from deepstrike.execution.unknown import unknown_tool
 from deepstrike.tools.allowance import Allowance
 from deepstrike.tools.arguments import INVALID, InvalidArguments
@@ -86,8 +85,12 @@ class SandboxExecutionPlane:
 
         Raises `ConfigError` for a wrong argument, and where this system can confine nothing.
         """
+        if not isinstance(unconfined, bool):
+            raise ConfigError(f"unconfined={unconfined!r}: give True or False")
+        if limits is not None and not isinstance(limits, SandboxLimits):
+            raise ConfigError(f"limits={limits!r}: give SandboxLimits(…), or None for the usual ones")
         _check_system(confined=not unconfined)
-        self._access = check_access(read, write, cwd, network, env or {}, layers)
+        self._access = check_access(read, write, cwd, network, env, layers)
         self._limits = (limits or SandboxLimits()).in_units()
         self._confined = not unconfined
         if unconfined and layers is not None:
@@ -254,7 +257,7 @@ def _result(kept: Kept, report: Report | None, expired_after: int | None) -> Too
     elif report.stopped:
         kind, ending["stopped"] = "limit", _STOPPED[report.stopped]
     elif report.signal is not None:
-        kind, ending["signal"] = "exit_code", _signal_name(report.signal)
+        kind, ending["signal"] = "exit_code", signal_name(report.signal)
     else:
         kind = "exit_code" if report.exit_code else ""
         ending["exit_code"] = report.exit_code
@@ -264,10 +267,3 @@ def _result(kept: Kept, report: Report | None, expired_after: int | None) -> Too
 
 def _with_line(kept: Kept, line: str) -> str:
     return kept.text() + ("" if kept.at_line_start else "\n") + line
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)

@@ -86,16 +86,16 @@ class Access:
         return f"It may write in {write}; read {read}; network: {network}."
 
 
-def check_access(
-    read: Paths, write: Paths, cwd: object, network: Network, env: Mapping[str, str], layers: object
-) -> Access:
-    """Raises `ConfigError` that names the argument and the remedy."""
+def check_access(read: Paths, write: Paths, cwd: object, network: Network, env: object, layers: object) -> Access:
+    """Raises `ConfigError` that names the argument and the remedy. Values of `env` named like a secret are bound."""
+    variables = checked_environment({} if env is None else env)
     writable = _resolved("write", write)
     _check_ours(writable)
     readable = _resolved("read", read)
-    return Access(
-        readable, writable, _place(cwd, (*readable, *writable)), _network(network), _environment(env), _layers(layers)
-    )
+    place = _place(cwd, (*readable, *writable))
+    access = Access(readable, writable, place, _network(network), variables, _layers(layers))
+    bind_named(variables)
+    return access
 
 
 def python_paths() -> tuple[str, ...]:
@@ -122,10 +122,28 @@ def _resolved(word: str, paths: Paths) -> tuple[str, ...]:
     return tuple(_existing(word, path) for path in paths)
 
 
-def _existing(word: str, path: object) -> str:
-    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+def system_text(value: object) -> str | None:
+    """A text or path as the system takes it. None for what it does not take: a NUL, half a surrogate pair, all else."""
+    try:
+        text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+        if isinstance(text, str) and "\0" not in text:
+            os.fsencode(text)
+            return text
+    except Exception:  # a path class may raise anything
+        return None
+    return None
+
+
+def checked_path(word: str, path: object) -> str:
+    """The path as text. Raises `ConfigError` that names the argument."""
+    text = system_text(path)
+    if not text:
         raise ConfigError(f"{word}: {path!r} is no path")
-    resolved = os.path.realpath(os.fspath(path))
+    return text
+
+
+def _existing(word: str, path: object) -> str:
+    resolved = os.path.realpath(checked_path(word, path))
     if not os.path.exists(resolved):
         raise ConfigError(f"{word}: there is no {resolved!r}; make it before the plane")
     return resolved
@@ -152,22 +170,22 @@ def _network(network: object) -> bool | tuple[int, ...]:
     raise ConfigError(f"network={network!r}: give False, True or a list of TCP ports")
 
 
-def _environment(env: object) -> Mapping[str, str]:
+def checked_environment(env: object) -> dict[str, str]:
+    """A copy. Raises `ConfigError` that names the variable, and never its value."""
     if not isinstance(env, Mapping):
         raise ConfigError("env: give a dict of names and values")
     for name, value in env.items():
-        if not isinstance(name, str) or not name or "=" in name or "\0" in name:
+        if not isinstance(name, str) or not system_text(name) or "=" in name:
             raise ConfigError(f"env: {name!r} is no name of a variable")
-        if not isinstance(value, str) or "\0" in value:  # the value may be a secret, so it is not shown
-            raise ConfigError(f"env: the value of {name!r} must be a string without NUL")
-    bind_named(env)
+        if not isinstance(value, str) or system_text(value) is None:  # it may be a secret, so it is not shown
+            raise ConfigError(f"env: the value of {name!r} must be a string without NUL and half surrogate pairs")
     return dict(env)
 
 
 def _layers(layers: object) -> tuple[str, ...] | None:
     if layers is None:
         return None
-    if not isinstance(layers, Sequence) or isinstance(layers, str) or not set(layers) <= set(LAYERS):
+    if not isinstance(layers, Sequence) or isinstance(layers, str) or not all(each in LAYERS for each in layers):
         raise ConfigError(f"layers={layers!r}: give a list of {', '.join(LAYERS)}, or None for all that work")
     if not {"landlock", "seccomp"} <= set(layers) or {"namespaces", "bubblewrap"} <= set(layers):
         raise ConfigError(

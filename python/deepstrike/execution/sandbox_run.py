@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -168,6 +169,16 @@ class Launched:
     @property
     def _lifeline(self) -> asyncio.WriteTransport:
         return cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL`, or `SIGRTMIN+1` for a real-time one; its digits where the system has no name for it."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        if sys.platform == "linux" and signal.SIGRTMIN < number < signal.SIGRTMAX:
+            return f"SIGRTMIN+{number - signal.SIGRTMIN}"
+        return str(number)
 
 
 def _read_report(hears: int) -> Report | None:

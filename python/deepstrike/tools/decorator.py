@@ -103,7 +103,7 @@ class _Options:
     def check(self) -> None:
         if self.effect is not None and self.effect not in get_args(Effect):
             raise ConfigError(f"effect={self.effect!r}: use one of {', '.join(map(repr, get_args(Effect)))}")
-        _check_timeout(self.timeout_ms)
+        check_timeout(self.timeout_ms)
         _check_retries(self.retries)
         for word, given in (("name", self.name), ("description", self.description)):
             if given is not None and not isinstance(given, str):
@@ -116,7 +116,8 @@ class _Options:
             raise ConfigError(f"validate={self.validate!r}: give a function of schema and document, both JSON texts")
 
 
-def _check_timeout(timeout_ms: int | None) -> None:
+def check_timeout(timeout_ms: object) -> None:
+    """Raises `ConfigError` for anything but None and whole milliseconds above 0."""
     if timeout_ms is None:
         return
     if isinstance(timeout_ms, int) and abs(timeout_ms) >= TIMEOUT_BELOW:  # may have more digits than Python writes out
