@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,11 +20,15 @@ from deepstrike.tools.decorator import tool
 from deepstrike.wire.message import Err, Ok, Text, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
 
 def say(word: str) -> Callable[[], str]:
     return lambda: f"{word} said"
+
+
+def kind(value: object) -> str:
+    return type(value).__name__
 
 
 def local(*names: str) -> LocalExecutionPlane:
@@ -123,6 +130,68 @@ def test_given_a_tool_that_comes_later_when_it_fits_the_glob_then_it_is_offered(
 def test_given_an_allow_that_is_no_list_of_names_when_filtered_then_the_error_says_so(allow: Any) -> None:
     with pytest.raises(ConfigError, match="allow"):
         FilteredExecutionPlane(local("read"), allow)
+
+
+async def agree(name: str) -> bool:
+    return True
+
+
+async def agree_often(name: str) -> AsyncIterator[bool]:
+    yield True
+
+
+class Agreeing:
+    async def __call__(self, name: str) -> bool:
+        return True
+
+    async def ask(self, name: str) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("allow", [agree, agree_often, Agreeing(), Agreeing().ask, partial(agree)], ids=kind)
+def test_given_an_async_function_when_filtered_then_it_is_refused(allow: Any) -> None:
+    with pytest.raises(ConfigError, match="allow: the function gives something to await"):
+        FilteredExecutionPlane(local("read"), allow)
+
+
+@pytest.mark.filterwarnings("error")
+async def test_given_a_function_that_gives_an_awaitable_when_asked_then_nothing_is_allowed_and_the_reason_told() -> (
+    None
+):
+    later = asyncio.get_running_loop().create_future()
+    for given in (agree, lambda name: later):
+        allow: Any = lambda name, given=given: given(name)  # noqa: E731  (a function that looks like a sync one)
+        plane = FilteredExecutionPlane(local("read"), allow)
+
+        with pytest.raises(ConfigError, match="allow: the function gives something to await"):
+            plane.specs()
+        for name in ("read", "other"):
+            refused = plane.validate(name, "{}")
+            assert isinstance(refused, Err)
+            assert (refused.kind, refused.message.partition(";")[0]) == (
+                "unknown_tool",
+                "allow: the function gives something to await, and nobody awaits it",
+            )
+            assert await execute(plane, name) == ToolResult((Text(refused.message),), "unknown_tool")
+    gc.collect()
+
+
+NO_PLANES = [None, 3, "plane", [LocalExecutionPlane()], LocalExecutionPlane, object()]
+
+
+@pytest.mark.parametrize("wrong", NO_PLANES, ids=kind)
+def test_given_what_is_no_plane_when_filtered_or_put_together_then_the_error_says_so(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^inner must be an execution plane, (such as|not a class: write) Local"):
+        FilteredExecutionPlane(wrong, ["*"])
+    for planes in ((wrong,), (local("a"), wrong)):
+        with pytest.raises(ConfigError, match=r"^each argument of CompositePlane\(one, other\) must be an execution"):
+            CompositePlane(*planes)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, local("b"), "all", [None], [local("b")], LocalExecutionPlane], ids=kind)
+def test_given_what_is_no_list_of_its_planes_when_required_then_the_error_says_so(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^required"):
+        CompositePlane(local("a"), required=wrong)
 
 
 async def test_given_a_plane_that_holds_things_when_the_filter_is_closed_then_it_is_closed_too() -> None:

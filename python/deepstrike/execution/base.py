@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
+from deepstrike.errors import ConfigError
 from deepstrike.tools.suspension import Misplaced
 
 if TYPE_CHECKING:
@@ -59,3 +60,15 @@ class ExecutionPlane(Protocol):
 
         Cancelling stops an async tool and fences a sync one off; `CancelledError` then propagates.
         """
+
+
+def require_plane(word: str, value: object) -> None:
+    """Raises `ConfigError`, which calls the value by `word`, unless it has the methods of a plane."""
+    if isinstance(value, type):
+        raise ConfigError(f"{word} must be an execution plane, not a class: write {value.__name__}(…)")
+    for method in ("specs", "validate", "execute"):
+        if not callable(getattr(value, method, None)):
+            raise ConfigError(
+                f"{word} must be an execution plane, such as LocalExecutionPlane(); "
+                f"{type(value).__name__} has no method {method}(…)"
+            )

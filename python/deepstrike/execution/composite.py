@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from deepstrike.errors import ConfigError, DeepStrikeError
+from deepstrike.execution.base import require_plane
 from deepstrike.execution.lifetime import Opening, close, notices, open_plane
 from deepstrike.execution.unknown import unknown_tool
 from deepstrike.tools.failures import failure
@@ -36,9 +38,12 @@ class CompositePlane:
     def __init__(self, *planes: ExecutionPlane, required: bool | Collection[ExecutionPlane] = False) -> None:
         """`required` are the planes without which no run begins: all of them (True), none, or those of a list.
 
-        Raises `ConfigError` if two planes offer a tool of the same name, one plane is there twice, or a required one is
-        not there. Planes whose tools are known once they are open are compared when a run begins.
+        Raises `ConfigError` for what is no plane, if two planes offer a tool of the same name, one plane is there
+        twice, or a required one is not there. Planes whose tools are known once they are open are compared when a run
+        begins.
         """
+        for plane in planes:
+            require_plane("each argument of CompositePlane(one, other)", plane)
         if len({id(plane) for plane in planes}) < len(planes):
             raise ConfigError("a plane stands twice in this CompositePlane; give each once")
         self._planes = planes
@@ -150,6 +155,8 @@ class CompositePlane:
 def _required(required: bool | Collection[ExecutionPlane], planes: tuple[ExecutionPlane, ...]) -> set[int]:
     if isinstance(required, bool):
         return set(range(len(planes))) if required else set()
+    if not isinstance(required, Iterable):
+        raise ConfigError(f"required={required!r}: give True, False or a list of planes")
     wanted = {id(plane) for plane in required}
     if not wanted <= {id(plane) for plane in planes}:
         raise ConfigError("required= names a plane that is not in this CompositePlane; give it there, too")
