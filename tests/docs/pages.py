@@ -2,8 +2,7 @@
 
 What surrounds a page, so that its text runs as it is printed:
 * a chat server on loopback, named by OPENAI_BASE_URL; it calls `add` for "17 + 28", else answers "It is short.";
-* OPENAI_API_KEY is set;
-* the names of `deepstrike` are there, as if a page began with importing those that it uses;
+* OPENAI_API_KEY is set; nothing is imported;
 * `await`, `async for` and `async with` work at the top level, all blocks on one event loop;
 * a block whose last lines are an expression and `# => value` must give that value.
 """
@@ -22,8 +21,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
-
-import deepstrike
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,9 +65,7 @@ def compiled(source: str, page: Path, line: int) -> Block:
 
 def run(page: Path) -> int:
     """Run all blocks of the page; how many there were."""
-    used = [name for name in deepstrike.__all__ if name in page.read_text()]
-    names: dict[str, object] = {name: getattr(deepstrike, name) for name in used}
-    names["__name__"] = "__page__"
+    names: dict[str, object] = {"__name__": "__page__"}
     count = 0
     for block in blocks(page):
         evaluate(block.statements, names)

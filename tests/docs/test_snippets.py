@@ -49,6 +49,15 @@ def test_given_a_page_when_its_python_blocks_run_then_they_work_and_give_what_th
     assert done.stdout.endswith(f"\n{page.read_text().count('```python')} blocks ran\n")
 
 
+def test_given_a_page_that_uses_what_it_does_not_import_when_it_runs_then_it_fails(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nfrom deepstrike import tool\n```\nand\n```python\n(tool, read_file)\n```\n")
+
+    done = python(Path(__file__).with_name("pages.py"), page, cwd=tmp_path)
+
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "NameError: name 'read_file' is not defined")
+
+
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_given_an_example_when_it_runs_then_it_prints_what_it_is_for(name: str, tmp_path: Path) -> None:
     script = ROOT / "examples" / name
