@@ -220,6 +220,11 @@ PROCESSES = [
         "fcntl.fcntl(r, 10, 9); fcntl.fcntl(r, fcntl.F_SETFL, os.O_ASYNC); os.write(w, b'x')",
     ),
     python(
+        "lets the kernel signal another process, by the newer command",
+        "import fcntl, os, struct; r, w = os.pipe(); fcntl.fcntl(r, 15, struct.pack('ii', 1, <victim>))\n"
+        "fcntl.fcntl(r, 10, 9); fcntl.fcntl(r, fcntl.F_SETFL, os.O_ASYNC); os.write(w, b'x')",
+    ),
+    python(
         "ends what started it", "import os, time; os.kill(os.getppid(), 9); print('ESCAPED')", works_unconfined=False
     ),
     python(
@@ -232,6 +237,17 @@ PROCESSES = [
     ),
     python("bounds another process", "import resource; resource.prlimit(<victim>, resource.RLIMIT_NOFILE, (9, 9))"),
     python("slows another process", "import os; os.setpriority(os.PRIO_PROCESS, <victim>, 19)"),
+    # Unconfined these two would reach all that runs as this user; test_sandbox_other_user.py makes them as another one.
+    python(
+        "slows all processes of its user",
+        "import os; os.setpriority(os.PRIO_USER, 0, os.getpriority(os.PRIO_PROCESS, 0) + 1)",
+        works_unconfined=False,
+    ),
+    python(
+        "makes all processes of its user wait for the disk",
+        SYSTEM_CALL + "call(251, 3, os.getuid(), 2 << 13 | 5)",
+        works_unconfined=False,
+    ),
     python("moves another process to one processor", "import os; os.sched_setaffinity(<victim>, {0})"),
     python(
         "changes how another process is scheduled",
