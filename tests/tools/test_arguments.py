@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import date
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -85,6 +86,59 @@ async def test_given_a_word_for_false_when_a_bool_is_due_then_it_is_false_never_
     assert set_admin.check('{"on":"maybe"}') == refused(
         "on: should be a valid boolean, unable to interpret input, not 'maybe'"
     )
+
+
+class Flagged(BaseModel):
+    flag: bool
+    n: int
+
+
+class Counted(BaseModel):
+    flag: int
+    n: str
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize(
+    ("due", "said"),
+    [
+        (int, "should be a valid integer"),
+        (float, "should be a valid number"),
+        (int | None, "should be a valid integer"),
+        (int | str, "should be a valid integer, not {0} or should be a valid string"),
+        (Annotated[int, Field(ge=0)], "should be a valid integer"),
+        (Decimal, "Decimal input should be an integer"),
+    ],
+    ids=str,
+)
+def test_given_a_boolean_when_another_value_is_due_then_it_is_refused(value: bool, due: Any, said: str) -> None:
+    def f(n: Any, word: int = 0) -> None: ...
+
+    f.__annotations__["n"] = due
+    made = tool(f)
+
+    for text in ({"n": value}, {"n": value, "word": "3"}):
+        checked = made.check(json.dumps(text))
+        assert isinstance(checked, Err)
+        assert checked.message.startswith(f"n: {said.format(value)}"), checked.message
+
+
+def test_given_a_boolean_inside_a_container_when_a_number_is_due_then_its_place_is_told() -> None:
+    @tool
+    def f(ids: list[int], table: dict[str, float]) -> None: ...
+
+    assert f.check('{"ids":[1,true],"table":"{\\"k\\":false}"}') == refused(
+        "ids[1]: should be a valid integer, not True; table.k: should be a valid number, not False"
+    )
+
+
+def test_given_a_boolean_that_may_be_one_when_something_else_is_coerced_then_it_stays_one() -> None:
+    @tool
+    def f(what: Flagged | Counted, anything: Any = None, either: int | bool = 0) -> None: ...
+
+    text = '{"what":{"flag":true,"n":"3"},"anything":[true],"either":false}'
+
+    assert f.check(text) == Ok('{"what":{"flag":true,"n":3},"anything":[true],"either":false}')
 
 
 def test_given_missing_and_surplus_arguments_when_checked_then_each_is_named() -> None:

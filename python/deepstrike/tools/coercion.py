@@ -29,6 +29,7 @@ _LOOSE_COLON: Final = re.compile(r"\s:")
 class SignatureArguments:
     """Strict first, so that an exact match is never reinterpreted; lax second (`"3"` → 3, `"false"` → False).
 
+    A boolean never becomes something else: who sends true for a number has mistaken the parameter.
     A string where a container is due is parsed as JSON. The validated text shows the values that the function gets,
     with the defaults of what was left out (but for None) and every name as the schema has it, so that whoever judges or
     approves a call sees all of it. Where a type's JSON form does not give the same value back (secrets), it is the
@@ -70,7 +71,7 @@ class SignatureArguments:
             try:
                 values = self._validate(text)
             except ValidationError as error:
-                raise InvalidArguments(self._complaint(error, {})) from error
+                raise InvalidArguments(_complaint(_errors(error), {})) from error
         for name, make in self._compiled.fill.items():
             if name not in values:
                 values[name] = make()
@@ -82,13 +83,31 @@ class SignatureArguments:
 
     def _unpacked(self, read: Read, rounds: int) -> str:
         try:
-            return self._completed(self._lenient(read.text), read)
+            return self._completed(self._coerced(read), read)
         except ValidationError as error:
             refused = error
-        found = refused.errors(include_url=False, include_context=False)
+        found = _errors(refused)
         if not rounds or not _unpack(read.document, found):
-            raise InvalidArguments(self._complaint(refused, read.document)) from refused
+            raise InvalidArguments(_complaint(found, read.document)) from refused
         return self._unpacked(Read(read.document, write_document(read.document)), rounds - 1)
+
+    def _coerced(self, read: Read) -> dict[str, object]:
+        """As `_lenient` does. Raises `InvalidArguments` for a boolean that would become something else."""
+        try:
+            strict: dict[str, object] = self._validate(read.text, strict=True)
+            return strict
+        except ValidationError as error:
+            refused = error
+        values: dict[str, object] = self._validate(read.text)
+        booleans = [each for each in _errors(refused) if isinstance(each["input"], bool)]
+        try:
+            made = self._dumped(values) if booleans else {}
+        except Exception:  # a type without a JSON form, or a serializer of the user's own
+            made = {}
+        wrong = [each for each in booleans if not _is_boolean(made, _path(each["loc"], read.document))]
+        if wrong:
+            raise InvalidArguments(_complaint(wrong, read.document))
+        return values
 
     def _lenient(self, text: str) -> dict[str, object]:
         values: dict[str, object]
@@ -125,14 +144,18 @@ class SignatureArguments:
 
     def _document(self, values: dict[str, object], read: Read) -> Json:
         """The values as they are written; what fits as the model wrote it stays so, and only gets what is left out."""
+        document = self._dumped(values)
+        is_clear = not self._compiled.changing and self._fits(read.text)
+        return _merged(document, read.document) if is_clear else _with_nulls(document, read.document)
+
+    def _dumped(self, values: dict[str, object]) -> dict[str, Json]:
         dumped = self._compiled.serializer.to_json(
             values, by_alias=True, exclude_none=True, round_trip=True, warnings=False
         )
         document = read_document(dumped.decode())
         if not isinstance(document, dict):
             raise TypeError("a serializer made no object of the arguments")
-        is_clear = not self._compiled.changing and self._fits(read.text)
-        return _merged(document, read.document) if is_clear else _with_nulls(document, read.document)
+        return document
 
     def _fits(self, text: str) -> bool:
         try:
@@ -141,14 +164,19 @@ class SignatureArguments:
             return False
         return True
 
-    def _complaint(self, error: ValidationError, document: Json) -> str:
-        found: dict[str, list[str]] = {}
-        for each in error.errors(include_url=False, include_context=False):
-            reasons = found.setdefault(_place(each["loc"], document, each["type"]), [])
-            reason = _reason(each)
-            if reason not in reasons:
-                reasons.append(reason)
-        return listed([f"{place}: {' or '.join(reasons)}" if place else reasons[0] for place, reasons in found.items()])
+
+def _errors(error: ValidationError) -> list[ErrorDetails]:
+    return error.errors(include_url=False, include_context=False)
+
+
+def _complaint(errors: Sequence[ErrorDetails], document: Json) -> str:
+    found: dict[str, list[str]] = {}
+    for each in errors:
+        reasons = found.setdefault(_place(each["loc"], document, each["type"]), [])
+        reason = _reason(each)
+        if reason not in reasons:
+            reasons.append(reason)
+    return listed([f"{place}: {' or '.join(reasons)}" if place else reasons[0] for place, reasons in found.items()])
 
 
 def _merged(whole: Json, own: Json) -> Json:
@@ -201,6 +229,24 @@ def _put(document: Json, place: Sequence[int | str], old: str, new: Json) -> boo
             return True
         at = at[key]
     return False
+
+
+def _path(place: Sequence[int | str], document: Json) -> list[int | str]:
+    """The place without the names of unions' branches."""
+    path: list[int | str] = []
+    at: Any = document
+    for key in place:
+        if _has(at, key):
+            path.append(key)
+            at = at[key]
+    return path
+
+
+def _is_boolean(document: Json, path: Sequence[int | str]) -> bool:
+    at: Any = document
+    for key in path:
+        at = at[key] if _has(at, key) else None
+    return isinstance(at, bool)
 
 
 def _has(at: Json, key: int | str) -> bool:
