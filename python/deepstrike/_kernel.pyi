@@ -134,6 +134,8 @@ class Kernel:
         """When the current goal runs out of active time, in milliseconds since the epoch; None without a limit."""
     def outcome(self) -> bytes | None:
         """How the current goal ended or parked, as JSON; None while it runs."""
+    def may_rewrite(self, size: int, told: int, now: int) -> bool:
+        """Whether an input of `size` bytes may have the prompt rewritten."""
     @property
     def phase(self) -> str:
         """One of idle, thinking, acting, waiting, ended."""

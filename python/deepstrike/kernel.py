@@ -206,6 +206,15 @@ class Kernel:
         outcome = self._native.outcome()
         return None if outcome is None else _outcome(outcome)
 
+    def may_rewrite(self, size: int, told: int, now: int) -> bool:
+        """Whether an input of `size` bytes may have the prompt rewritten at `now`.
+
+        A rewrite takes time in proportion to the prompt. `told` are the tokens of the prompt that the input reports, or
+        0. True where no goal is under way. Says nothing of inputs that begin a goal or go on with one, or that tell of
+        a failed model call: those may.
+        """
+        return self._native.may_rewrite(size, told, now)
+
     @property
     def phase(self) -> str:
         """One of idle, thinking, acting, waiting, ended."""

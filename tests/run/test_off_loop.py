@@ -71,3 +71,31 @@ async def test_given_a_small_session_when_run_then_no_step_leaves_the_event_loop
     await events_of(runner_of(script, page, max_tokens=SMALL).run_streaming("go"))
 
     assert set(places) == {(False, True)}
+
+
+async def test_given_a_long_prompt_when_steps_cannot_rewrite_it_then_they_stay_on_the_loop(
+    places: list[tuple[bool, bool]],
+) -> None:
+    log = InMemorySessionLog()
+    pages = [calls(call("page", json.dumps({"number": number}), f"c{number}")) for number in range(20)]
+    built = runner_of(Script(*pages, say("ok")), page, log=log, max_turns=30, max_tokens=LARGE)
+
+    assert done_of(await events_of(built.run_streaming("go", session_id="s"))).status == "completed"
+    assert Kernel.replay(await log.read("s")).prompt_tokens > 4 * OFF_LOOP_TOKENS
+    assert [rewrote for rewrote, _ in places] == [False] * len(places)
+    assert [on_loop for _, on_loop in places] == [True] * len(places)
+
+    places.clear()
+    await built.run("more", session_id="s")
+    assert next(on_loop for _, on_loop in places) is False  # a goal may bring another head
+
+
+async def test_given_a_prompt_that_fills_up_when_steps_rewrite_it_then_each_of_those_left_the_loop(
+    places: list[tuple[bool, bool]],
+) -> None:
+    pages = [calls(call("page", json.dumps({"number": number}), f"c{number}")) for number in range(24)]
+    built = runner_of(Script(*pages, say("ok")), page, max_turns=30, max_tokens=4 * OFF_LOOP_TOKENS)
+
+    assert done_of(await events_of(built.run_streaming("go", session_id="s"))).status == "completed"
+    assert sum(rewrote for rewrote, _ in places) > 1
+    assert [on_loop for rewrote, on_loop in places if rewrote] == [False] * sum(rewrote for rewrote, _ in places)

@@ -13,7 +13,7 @@ use crate::run::decide::decide;
 use crate::run::evolve::{evolve, step_over};
 use crate::run::follow::{Desk, follow, windows_name};
 use crate::run::state::State;
-use crate::run::{limits, outcome, pending};
+use crate::run::{limits, outcome, pending, press};
 use crate::wire::effect::{Effect, Outcome};
 use crate::wire::event::{Event, Judged, Verdict};
 use crate::wire::input::Input;
@@ -168,6 +168,15 @@ impl Kernel {
     pub fn fill(&self) -> (u64, u64) {
         let window = self.state.run.as_ref().map_or(0, |run| run.config.limits.window);
         (self.state.prompt().tokens(), window)
+    }
+
+    /// Whether an input of so many bytes may have the prompt rewritten, which takes time in proportion to all of it.
+    /// `told`: the tokens of the prompt that the input reports. Always, where no goal is under way.
+    ///
+    /// Says nothing of inputs that begin a goal, or tell that the service refused the prompt: those may.
+    #[must_use]
+    pub fn may_rewrite(&self, bytes: u64, told: u64, now: Millis) -> bool {
+        press::may_rewrite(&self.state, bytes, told, now.0)
     }
 
     /// When a `Clock` input is due; none while no time counts.

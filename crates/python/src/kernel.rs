@@ -121,6 +121,11 @@ impl Kernel {
         self.read(py, Machine::next_seq)
     }
 
+    /// Whether an input of so many bytes may have the prompt rewritten.
+    fn may_rewrite(&self, py: Python<'_>, size: u64, told: u64, now: i64) -> PyResult<bool> {
+        self.read(py, |machine| machine.may_rewrite(size, told, Millis(now)))
+    }
+
     #[getter]
     fn prompt_tokens(&self, py: Python<'_>) -> PyResult<u64> {
         self.read(py, |machine| machine.fill().0)

@@ -29,7 +29,7 @@ _OPTIONAL = b'"optional":true'
 # Above this many bytes, counting and folding leave the event loop (kernel.md, Loops and threads).
 OFF_LOOP_BYTES = 256 * 1024
 
-# And so does every step of a session whose prompt has more tokens: any of them may rewrite the prompt.
+# And so do the steps of a session whose prompt has more tokens, where they may rewrite it.
 OFF_LOOP_TOKENS = 64 * 1024
 
 

@@ -17,7 +17,7 @@ from deepstrike.host.secrecy import Secrecy
 from deepstrike.host.steady import LEAVE_SECONDS, LOG_SECONDS, NoAnswer, see_through, told, within
 from deepstrike.kernel import warm
 from deepstrike.records import moment_of
-from deepstrike.wire.input import Interrupt
+from deepstrike.wire.input import Failure, Interrupt, Reply, Resume, Start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -168,7 +168,7 @@ class Session:
             raise JournalFailed("the session log failed before, so nothing more is written to it by this run")
         data = self.secrecy.encoded(item, self.kernel.pending)
         now = self.clock.now_ms()
-        if len(data) <= OFF_LOOP_BYTES and self.kernel.prompt_tokens <= OFF_LOOP_TOKENS:
+        if not self._takes_long(item, len(data), now):
             step = self.kernel.advance(data, now, self.oversight.judge)
         else:
             step = await self._advance_in_thread(data, now)
@@ -176,6 +176,17 @@ class Session:
             self.secrecy.recorded(step[0])
             await self._append(step[0])
         return step
+
+    def _takes_long(self, item: Input, size: int, now: int) -> bool:
+        """Whether the kernel may need so long for an input that it would hold the loop."""
+        if size > OFF_LOOP_BYTES:
+            return True
+        if self.kernel.prompt_tokens <= OFF_LOOP_TOKENS:
+            return False
+        if isinstance(item, Start | Resume | Failure):
+            return True
+        told = item.usage.input if isinstance(item, Reply) and item.usage is not None else 0
+        return self.kernel.may_rewrite(size, told, now)
 
     async def _advance_in_thread(self, data: bytes, now: int) -> Step:
         try:

@@ -47,6 +47,12 @@ impl Gauge {
         share(own, self.permille, EVEN)
     }
 
+    /// What a part of our count comes to at most, whatever is reported of it.
+    #[must_use]
+    pub fn heaviest(own: u64) -> u64 {
+        share(own, HEAVIEST, EVEN)
+    }
+
     /// Our count of what comes to so many tokens.
     #[must_use]
     pub fn own_of(self, tokens: u64) -> u64 {

@@ -128,6 +128,11 @@ impl OpenCall {
         !matches!(self.step, Step::Settled { .. })
     }
 
+    /// Tokens of a result that is held back.
+    pub(crate) fn settled_tokens(&self) -> u64 {
+        if let Step::Settled { tokens, .. } = self.step { tokens } else { 0 }
+    }
+
     /// Whether its tool has begun, at any time.
     #[must_use]
     pub fn has_begun(&self) -> bool {

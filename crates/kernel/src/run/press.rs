@@ -5,10 +5,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::calls::OpenCall;
 use super::follow::Desk;
 use super::limits::{Stop, TOO_LONG, turns_left};
 use super::state::{Overflow, Run, State};
 use crate::context::compress::{Goal, compress, parameters};
+use crate::context::gauge::Gauge;
 use crate::context::pressure::{Marks, marks, pays};
 use crate::context::render::head_block;
 use crate::context::weigh::Scale;
@@ -32,7 +34,7 @@ enum Why {
 /// The rewrite that is due before the call that has just become owed, or the end where the request does not fit.
 pub(crate) fn press(state: &State, run: &Run, desk: &Desk<'_>, now: i64) -> Option<Event> {
     let marks = marks(&run.config.limits, &state.prompt, &state.task, state.ceiling);
-    if let Some(why) = why(state, run, &marks, now)
+    if let Some(why) = why(state, run, &marks, state.prompt.tokens(), run.tally.turns, now)
         && let Some(compressed) = rewrite(state, run, desk, &marks, why)
     {
         return Some(Event::Compressed(compressed));
@@ -45,8 +47,24 @@ pub(crate) fn press(state: &State, run: &Run, desk: &Desk<'_>, now: i64) -> Opti
     (!fits).then(|| does_not_fit(Stop::Window { prompt, reserve, window }, state, run, desk))
 }
 
-fn why(state: &State, run: &Run, marks: &Marks, now: i64) -> Option<Why> {
-    let tokens = state.prompt.tokens();
+/// A part of the window that no input brings: what is loaded or recalled, words of the kernel's own.
+const UNFORESEEN: u64 = 16;
+
+/// Whether the input that comes next, of so many bytes, may have the prompt rewritten. `told`: the tokens of the prompt that
+/// it reports. Foresees what a reply, a result or a signal brings; not that a goal begins or that the service refuses.
+pub(crate) fn may_rewrite(state: &State, bytes: u64, told: u64, now: i64) -> bool {
+    let Some(run) = state.run.as_ref().filter(|run| run.ended.is_none()) else { return true };
+    let marks = marks(&run.config.limits, &state.prompt, &state.task, state.ceiling);
+    let results = run.reply.iter().flat_map(|reply| &reply.calls).map(OpenCall::settled_tokens);
+    let notes = state.notes.iter().map(|note| note.tokens);
+    let waiting = results.chain(notes).chain([bytes, state.unshown.size()]).fold(0, u64::saturating_add);
+    let more = Gauge::heaviest(waiting).saturating_add(run.config.limits.window / UNFORESEEN);
+    let tokens = state.prompt.tokens().max(told).saturating_add(more);
+    why(state, run, &marks, tokens, run.tally.turns.saturating_add(1), now).is_some()
+}
+
+/// Why a prompt of so many tokens is rewritten, behind so many turns.
+fn why(state: &State, run: &Run, marks: &Marks, tokens: u64, turns: u64, now: i64) -> Option<Why> {
     if run.overflow == Overflow::Refused {
         return Some(Why::Refused);
     }
@@ -60,16 +78,16 @@ fn why(state: &State, run: &Run, marks: &Marks, now: i64) -> Option<Why> {
     if state.asked.is_some_and(|asked| now.saturating_sub(asked) > life) {
         return Some(Why::Cold);
     }
-    could_pay(run, tokens, marks.low).then_some(Why::Pays)
+    could_pay(run, turns, tokens, marks.low).then_some(Why::Pays)
 }
 
 /// A goal is taken to go on for as many calls as it has had, within its limit.
-fn calls_to_come(run: &Run) -> u64 {
-    run.tally.turns.min(turns_left(run))
+fn calls_to_come(run: &Run, turns: u64) -> u64 {
+    turns.min(turns_left(run))
 }
 
-fn could_pay(run: &Run, before: u64, after: u64) -> bool {
-    run.price().is_some_and(|price| pays(price, before, after, calls_to_come(run)))
+fn could_pay(run: &Run, turns: u64, before: u64, after: u64) -> bool {
+    run.price().is_some_and(|price| pays(price, before, after, calls_to_come(run, turns)))
 }
 
 fn rewrite(state: &State, run: &Run, desk: &Desk<'_>, marks: &Marks, why: Why) -> Option<Compressed> {
@@ -88,7 +106,7 @@ fn rewrite(state: &State, run: &Run, desk: &Desk<'_>, marks: &Marks, why: Why) -
     let is_worth = match why {
         Why::Refused => true,
         Why::Full | Why::Cold => marks.is_progress(before, after),
-        Why::Pays => marks.is_progress(before, after) && could_pay(run, before, after),
+        Why::Pays => marks.is_progress(before, after) && could_pay(run, run.tally.turns, before, after),
     };
     is_worth.then_some(compressed)
 }

@@ -8,6 +8,10 @@ use alloc::string::String;
 /// Kinds that are counted each for itself.
 const KINDS: usize = 8;
 
+/// Bytes of a count beside its kind, and of the words around all of them, at most.
+const LONGEST_COUNT: usize = 32;
+const LONGEST_FRAME: usize = 256;
+
 /// The signals that are not told in full.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unshown {
@@ -29,6 +33,13 @@ impl Unshown {
         } else {
             self.others = self.others.saturating_add(1);
         }
+    }
+
+    /// More than the bytes of what the model reads of them.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        let kinds = self.kinds.keys().map(|kind| kind.len().saturating_add(LONGEST_COUNT));
+        u64::try_from(kinds.fold(LONGEST_FRAME, usize::saturating_add)).unwrap_or(u64::MAX)
     }
 
     /// What the model reads of them, and by which reference it can read more, as `way` calls all records from one to

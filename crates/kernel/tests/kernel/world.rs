@@ -92,7 +92,21 @@ impl World {
     pub fn give(&mut self, input: Input) -> Result<Vec<Event>, Rejected> {
         self.now += 1;
         let text = serde_json::to_vec(&input).unwrap();
-        self.give_text(&text)
+        let foreseen = self.foresees(&input, text.len());
+        let events = self.give_text(&text)?;
+        let rewrote = events.iter().any(|event| event.tag() == "compressed");
+        assert!(foreseen || !rewrote, "a rewrite came unforeseen with {input:?}");
+        Ok(events)
+    }
+
+    /// Whether the kernel says that the prompt may be rewritten; a goal and a refusal may always.
+    fn foresees(&self, input: &Input, bytes: usize) -> bool {
+        let told = match input {
+            Input::Start(_) | Input::Resume(_) | Input::Failure(_) => return true,
+            Input::Reply(reply) => reply.usage.as_ref().map_or(0, |usage| usage.input),
+            _ => 0,
+        };
+        self.kernel.may_rewrite(bytes as u64, told, Millis(self.now))
     }
 
     pub fn give_text(&mut self, text: &[u8]) -> Result<Vec<Event>, Rejected> {
