@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -96,7 +97,8 @@ class TellsTheKey(Own):
             async for event in self.inner.stream(request):
                 yield event
         except ProviderError as fault:
-            raise type(fault)(f"{self.key}: {fault.message}") from None
+            logging.getLogger("own").warning("%s: %s", self.key, fault.message)
+            raise
 
 
 class HoldsOnToItsConnection(Own):
