@@ -31,14 +31,15 @@ UNREAD = "over 128 answers to what it asked wait until it reads them"
 async def test_given_a_server_that_asks_and_does_not_read_when_called_then_it_is_ended_and_a_new_one_serves(
     tool: str,
 ) -> None:
+    before = children()
     async with McpExecutionPlane(FLOOD, revision="2025-11-25") as plane:
-        before = children()
+        started = children() - before
         flooded = await call(plane, tool)
         after = await call(plane, "ok")
-        await until(lambda: not before & children())
+        await until(lambda: not started & children())
 
     assert text_of(flooded).partition("\n")[0] == f"the server ended before it answered: {UNREAD}"
-    assert (flooded.error_kind, after) == ("exception", FINE)
+    assert (len(started), flooded.error_kind, after) == (1, "exception", FINE)
 
 
 async def test_given_a_server_that_asks_before_it_answers_when_opened_then_the_error_says_so() -> None:

@@ -57,13 +57,14 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_given_a_process_that_floods_when_its_call_is_over_then_it_is_ended_and_a_new_one_serves(
     tool: str,
 ) -> None:
+    before = children()
     async with McpExecutionPlane(FLOOD, revision="2025-11-25", timeout_ms=1000) as plane:
-        before = children()
+        started = children() - before
         late = await call(plane, tool)
-        await until(lambda: not before & children())
+        await until(lambda: not started & children())
         after = await call(plane, "ok")
 
-    assert (late.error_kind, after) == ("timeout", FINE)
+    assert (len(started), late.error_kind, after) == (1, "timeout", FINE)
 
 
 @pytest.mark.parametrize(("flood", "times"), [(comments, 1), (messages, 1), (one_line, 1), (ends_at_once, 4)])
