@@ -157,6 +157,17 @@ def test_given_a_rule_that_a_stronger_one_covers_when_tested_then_it_is_named(pl
     ]
 
 
+def test_given_a_rule_and_a_block_of_the_same_tools_when_tested_then_that_is_named_which_never_decides(
+    place: Path,
+) -> None:
+    (place / "new.yaml").write_text("rules:\n  - deny: remove\n  - allow: look\nblock: [remove, 'l*k']\n")
+    done = policy(place, "test", "new.yaml", "--sessions", "kept.db")
+    assert done.stdout.splitlines()[-2:] == [
+        "overruled rule, a stronger one fits all that it fits: allow look",
+        "overruled rule, a stronger one fits all that it fits: block remove",
+    ]
+
+
 def test_given_approved_calls_when_tested_by_the_policy_that_asked_then_nothing_changes(tmp_path: Path) -> None:
     log = SqliteSessionLog(tmp_path / "kept.db")
     text = "rules:\n  - ask: remove\nrate_limits:\n  - {tool: remove, max_calls: 1, window_ms: 60000}\n"

@@ -26,13 +26,25 @@ def dead(policy: Policy, tools: Collection[str]) -> Iterator[str]:
 
 
 def overruled(policy: Policy, tools: Collection[str]) -> Iterator[str]:
-    """The rules that fit some of the tools, and to each of which a stronger rule fits as well."""
+    """The rules and blocks that fit some of the tools, to each of which another fits that decides in their place.
+
+    A denial by rule comes before a block, a block before what a rule allows or asks about.
+    """
     for rule in policy.rules:
-        fitted = [tool for tool in tools if glob(rule.pattern, tool)]
         stronger = [other.pattern for other in policy.rules if _STRENGTH[other.action] > _STRENGTH[rule.action]]
-        stronger += policy.blocked
-        if fitted and all(any(glob(pattern, tool) for pattern in stronger) for tool in fitted):
+        if rule.action != "deny":
+            stronger += policy.blocked
+        if _never_decides(rule.pattern, stronger, tools):
             yield f"{rule.action} {rule.pattern}"
+    denied = [rule.pattern for rule in policy.rules if rule.action == "deny"]
+    for pattern in policy.blocked:
+        if _never_decides(pattern, denied, tools):
+            yield f"block {pattern}"
+
+
+def _never_decides(pattern: str, stronger: Collection[str], tools: Collection[str]) -> bool:
+    fitted = [tool for tool in tools if glob(pattern, tool)]
+    return bool(fitted) and all(any(glob(other, tool) for other in stronger) for tool in fitted)
 
 
 def _patterns(policy: Policy) -> Iterator[tuple[str, str]]:
