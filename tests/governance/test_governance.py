@@ -267,6 +267,11 @@ def test_given_a_policy_file_when_read_then_it_is_the_policy_made_by_hand(tmp_pa
             "policy.yaml:3: unknown word 'patern' in the schema; did you mean 'pattern'?",
         ),
         ("constraints:\n  - tool: x\n    schema: {properties: {a: {format: email}}}\n", "`format` is not checked"),
+        ("constraints:\n  - tool: x\n    schema: {}\n", "policy.yaml:3: schema must be a JSON schema"),
+        ("constraints:\n  - tool: x\n    range: {}\n", "policy.yaml:3: the mapping is empty"),
+        ("constraints:\n  - tool: x\n    values: {}\n", "policy.yaml:3: the mapping is empty"),
+        ("constraints:\n  - tool: x\n    require:\n      - a\n      - ''\n", "policy.yaml:5: "),
+        ("rules:\n  - deny:\n      - a\n      - ''\n", "policy.yaml:4: a glob must be"),
         ("constraints:\n  - tool: x\n    values: {a: [.inf]}\n", "policy.yaml:2: the schema cannot be written as JSON"),
     ],
 )
@@ -284,6 +289,39 @@ def test_given_a_file_that_is_not_utf_8_when_read_then_the_error_names_the_line(
     (tmp_path / "policy.yaml").write_bytes(b"default: allow\n# caf\xe9\n")
     with pytest.raises(ConfigError, match=r"policy\.yaml:2: not UTF-8: byte 0xe9"):
         Governance.from_file(tmp_path / "policy.yaml")
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"properties": {"a": {"contentEncoding": "base64"}}}, "`contentEncoding` is not checked"),
+        ({"properties": {"a": {"contentMediaType": "text/html"}}}, "`contentMediaType` is not checked"),
+        ({"properties": {"a": {"contentSchema": {"type": "string"}}}}, "`contentSchema` is not checked"),
+        ({"properties": {"a": {"items": {}, "additionalItems": False}}}, "`additionalItems` is not checked"),
+        ({"dependencies": {"a": ["b"]}}, "`dependencies` is not checked.*`dependentRequired`"),
+        ({"then": {"required": ["a"]}}, "`then` constrains nothing without `if`"),
+        ({"if": {"required": ["a"]}}, "`if` constrains nothing without `then` or `else`"),
+        ({"properties": {"a": {"minContains": 1}}}, "`minContains` constrains nothing without `contains`"),
+        (
+            {"$schema": "http://json-schema.org/draft-07/schema#", "dependentRequired": {"a": ["b"]}},
+            "must be 'https://j",
+        ),
+        ({"allOf": [{"$schema": "http://json-schema.org/draft-04/schema#", "const": 1}]}, "must be 'https://j"),
+    ],
+)
+def test_given_what_would_constrain_nothing_when_added_then_it_is_refused(schema: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Governance().add_constraint("send", schema)
+
+
+def test_given_the_draft_that_is_checked_when_named_then_it_is_taken() -> None:
+    draft = {"$schema": "https://json-schema.org/draft/2020-12/schema", "dependentRequired": {"a": ["b"]}}
+    governance = Governance().add_constraint("send", draft)
+    assert kinds_of(governance, {"a": 1}, {"a": 1, "b": 1}) == ["deny", "allow"]
+
+
+def kinds_of(governance: Governance, *arguments: dict[str, object]) -> list[str]:
+    return [governance.evaluate("send", each).kind for each in arguments]
 
 
 def test_given_schema_words_of_ones_own_and_names_like_words_when_added_then_they_are_taken() -> None:

@@ -96,8 +96,9 @@ class _Reader:
                 node, "a rule is one of `allow: GLOB`, `deny: GLOB`, `ask: GLOB`, with `reason: TEXT` if you like"
             )
         reason = self._text(fields["reason"]) if "reason" in fields else ""
-        for pattern in self._some(fields[actions[0]]):
-            governance.add_permission_rule(self._text(pattern), actions[0], reason=reason)
+        for item in self._some(fields[actions[0]]):
+            add = partial(governance.add_permission_rule, self._text(item), actions[0], reason=reason)
+            self._at(item, add)
 
     def _rate(self, governance: Governance, node: yaml.Node) -> None:
         fields = self._fields(node, ("tool", "max_calls", "window_ms"), needed=("tool", "max_calls", "window_ms"))
@@ -111,17 +112,17 @@ class _Reader:
         if len(fields) == 1:
             self._fail(node, "a constraint needs `require`, `values`, `range` or `schema`")
         for item in self._some(fields.get("require")):
-            governance.require_param(tool, self._text(item))
-        for name, values in self._fields(fields.get("values")).items():
+            self._at(item, partial(governance.require_param, tool, self._text(item)))
+        for name, values in self._named(fields.get("values")).items():
             governance.allow_param_values(tool, name, [self._value(value) for value in self._items(values)])
-        for name, bounds in self._fields(fields.get("range")).items():
+        for name, bounds in self._named(fields.get("range")).items():
             ends = {end: self._number(bound) for end, bound in self._fields(bounds, ("min", "max")).items()}
             limit = partial(governance.limit_param_range, tool, name, ends.get("min"), ends.get("max"))
             self._at(bounds, limit)
         if (schema := fields.get("schema")) is not None:
             value = self._value(schema)
-            if not isinstance(value, dict):
-                self._fail(schema, "schema must be a JSON schema as a mapping")
+            if not isinstance(value, dict) or not value:
+                self._fail(schema, "schema must be a JSON schema as a mapping that says something")
             self._at(schema, partial(governance.add_constraint, tool, value))
 
     def _permissions(self, node: yaml.Node) -> PermissionManager:
@@ -177,6 +178,13 @@ class _Reader:
         for name in needed:
             if name not in fields:
                 self._fail(node, f"{name!r} is missing")
+        return fields
+
+    def _named(self, node: yaml.Node | None) -> dict[str, yaml.Node]:
+        """The entries of a mapping that must hold something: an empty one would say nothing."""
+        fields = self._fields(node)
+        if node is not None and not fields:
+            self._fail(node, "the mapping is empty: name a parameter, or leave it out")
         return fields
 
     def _some(self, node: yaml.Node | None) -> Iterator[yaml.Node]:

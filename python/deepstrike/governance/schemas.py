@@ -13,10 +13,8 @@ if TYPE_CHECKING:
 
 _ONE: Final = frozenset(
     {
-        "additionalItems",
         "additionalProperties",
         "contains",
-        "contentSchema",
         "else",
         "if",
         "items",
@@ -27,21 +25,12 @@ _ONE: Final = frozenset(
         "unevaluatedProperties",
     }
 )
-_LISTS: Final = frozenset(
-    {
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "prefixItems",
-        "items",
-    }
-)
+_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _NAMED: Final = frozenset(
     {
         "$defs",
         "definitions",
         "dependentSchemas",
-        "dependencies",
         "patternProperties",
         "properties",
     }
@@ -57,8 +46,6 @@ _PLAIN: Final = frozenset(
         "$schema",
         "$vocabulary",
         "const",
-        "contentEncoding",
-        "contentMediaType",
         "default",
         "dependentRequired",
         "deprecated",
@@ -87,21 +74,41 @@ _PLAIN: Final = frozenset(
         "writeOnly",
     }
 )
+_UNCHECKED: Final = {
+    "additionalItems": "draft 2020-12 has `items` for it, behind `prefixItems`",
+    "contentEncoding": "say it as a `pattern`",
+    "contentMediaType": "say it as a `pattern`",
+    "contentSchema": "give the argument a schema of its own",
+    "dependencies": "draft 2020-12 has `dependentRequired` and `dependentSchemas` for it",
+    "format": "say it as a `pattern`",
+}
+_DRAFTS: Final = ("https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2020-12/schema#")
+# A word that does nothing without another one.
+_WITH: Final = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 _KNOWN: Final = sorted(_ONE | _LISTS | _NAMED | _PLAIN)
 
 
 def require_known_words(schema: object) -> None:
-    """Raises `ConfigError` for a word that JSON schema (draft 2020-12) does not have, unless it begins with `x-`, and
-    for `format`, which is not checked.
+    """Raises `ConfigError` for what would constrain nothing.
+
+    That is a word that JSON schema (draft 2020-12) does not have, unless it begins with `x-`; one that is not checked,
+    such as `format`; one that stands without the word it belongs to; another draft, whose words mean other things.
     """
     for part in _parts(schema):
         for word in part:
             _require(word)
+            if word in _WITH and _WITH[word] not in part:
+                raise ConfigError(f"a schema's `{word}` constrains nothing without `{_WITH[word]}` beside it")
+        if "if" in part and not {"then", "else"} & set(part):
+            raise ConfigError("a schema's `if` constrains nothing without `then` or `else` beside it")
+        draft = part.get("$schema", _DRAFTS[0])
+        if draft not in _DRAFTS:
+            raise ConfigError(f"$schema must be {_DRAFTS[0]!r}, or be left out, not {draft!r:.200}")
 
 
 def _require(word: str) -> None:
-    if word == "format":
-        raise ConfigError("a schema's `format` is not checked, so it would constrain nothing: say it as a `pattern`")
+    if word in _UNCHECKED:
+        raise ConfigError(f"a schema's `{word}` is not checked, so it would constrain nothing: {_UNCHECKED[word]}")
     if word in _KNOWN or word.startswith("x-"):
         return
     near = difflib.get_close_matches(word, _KNOWN, n=1)
