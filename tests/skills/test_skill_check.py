@@ -92,3 +92,11 @@ def test_given_the_command_when_run_then_it_prints_findings_and_its_code_tells(t
     assert (bad.exit_code, bad.output) == (1, f"x.md:1: error: {line}\n1 skills checked, 1 errors\n")
     assert json.loads(plain.output) == {"path": "x.md", "line": 1, "level": "error", "message": line}
     assert missing.exit_code == 2
+
+
+def test_given_a_key_in_a_name_when_checked_then_it_is_masked_in_every_form(tmp_path: Path) -> None:
+    key = "sk-proj-0123456789abcdefghijABCDEFGHIJ"
+    put(tmp_path, f"{key}.md", "nothing")
+    for form in ([], ["--json"]):
+        output = CliRunner().invoke(cli, ["skills", "check", *form, str(tmp_path)]).output
+        assert (key in output, "***" in output) == (False, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import sys
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deepstrike._version import __version__
 from deepstrike.cli import exits
-from deepstrike.cli.safe import one_line
+from deepstrike.cli.safe import json_line, one_line
 from deepstrike.providers.choice import KEYS, choose, shown_address
 from deepstrike.providers.transport.probe import LOCAL_SERVERS, ask, local_servers
 
@@ -40,7 +39,7 @@ def run_doctor(*, as_json: bool) -> int:
     broken = any(finding.state == "broken" for finding in findings)
     if as_json:
         report = {"ok": not broken, "findings": [asdict(finding) for finding in findings]}
-        sys.stdout.write(json.dumps(report) + "\n")
+        sys.stdout.write(json_line(report) + "\n")
     else:
         width = max(len(finding.name) for finding in findings)
         for finding in findings:

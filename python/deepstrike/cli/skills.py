@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from deepstrike.cli import exits
-from deepstrike.cli.safe import one_line
+from deepstrike.cli.safe import json_line, one_line
 from deepstrike.skills.check import check
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ def check_skills(skill_dir: str, *, as_json: bool) -> int:
     """Print what is wrong with the skills of a folder; 0 if nothing breaks the open format, else 1."""
     report = check(skill_dir)
     for finding in report.findings:
-        print(json.dumps(asdict(finding)) if as_json else _line(finding))
+        print(json_line(asdict(finding)) if as_json else _line(finding))
     if not as_json:
         errors = sum(finding.level == "error" for finding in report.findings)
         print(f"{len(report.checked)} skills checked, {errors} errors")
