@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,10 +13,13 @@ from deepstrike import (
     DeepStrikeError,
     Governance,
     InMemorySessionLog,
+    LocalExecutionPlane,
     PermissionManager,
+    RuntimeOptions,
     RuntimeSignal,
     ToolError,
     secrets,
+    tool,
 )
 from deepstrike.secrets import HIDDEN, Bound, binding
 
@@ -52,6 +56,21 @@ def test_given_a_secret_where_it_does_not_belong_when_refused_then_the_message_d
     assert HIDDEN in caught.value.message
     assert KEY not in str(caught.value) + repr(caught.value)
     assert "hunter2" not in str(caught.value) + repr(caught.value)
+
+
+def test_given_a_secret_in_a_schema_when_refused_then_no_cause_of_the_error_tells_it() -> None:
+    async def pay(a: str) -> str:
+        return a
+
+    wrongs: list[Callable[[], object]] = [
+        lambda: RuntimeOptions(provider=Script(), execution_plane=LocalExecutionPlane(), output_type={"type": KEY}),
+        lambda: tool(parameters={"type": "object", "properties": {"a": {"type": KEY}}})(pay),
+    ]
+    for wrong in wrongs:
+        with pytest.raises(DeepStrikeError) as caught:
+            wrong()
+        assert HIDDEN in caught.value.message
+        assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("answers", [{KEY: True}, {"2": Approve(KEY)}, {"2": Approve([KEY])}])  # type: ignore[arg-type]

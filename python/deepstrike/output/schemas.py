@@ -28,7 +28,7 @@ def shape_of_schema(schema: Mapping[object, object]) -> Shape:
         own: dict[str, Json] = json.loads(text)
         validate(text, "null")
     except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"output_type is a dict, so it must be a JSON schema: {error}") from error
+        raise ConfigError(f"output_type is a dict, so it must be a JSON schema: {error}") from None
     title = own.get("title")
     name = title if isinstance(title, str) else "answer"
     kind = own.get("type")

@@ -125,7 +125,7 @@ class Tool(Generic[P, R_co]):
         try:
             complaints = validate(schema, "{}")
         except ValueError as error:
-            raise ConfigError(f"tool {self.name!r}: parameters= is no valid JSON schema: {error}") from error
+            raise ConfigError(f"tool {self.name!r}: parameters= is no valid JSON schema: {error}") from None
         except Exception as error:
             raise ConfigError(f"tool {self.name!r}: validate= failed: {type(error).__name__}: {error}") from error
         if not isinstance(complaints, list | tuple) or not all(isinstance(each, str) for each in complaints):
