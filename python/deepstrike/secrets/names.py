@@ -10,6 +10,21 @@ import re
 import string
 from typing import TYPE_CHECKING, Final
 
+from deepstrike.secrets.notation import (
+    ARGUMENT,
+    ARGUMENT_GOES_ON,
+    ELEMENT,
+    ELEMENT_GOES_ON,
+    GOES_ON,
+    NEXT_ARGUMENT,
+    PLACE_GOES_ON,
+    PLACES,
+    SCHEME,
+    SCHEME_GOES_ON,
+    TOKEN,
+    VALUE,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,47 +34,6 @@ WORD: Final = string.ascii_letters + string.digits + "_.-"
 """What names, and most keys, are made of."""
 
 _LONGEST_NAME: Final = 64
-
-# A string in JSON, or in JSON within JSON: its quotes stand behind `depth` backslashes. Within it a backslash stands as
-# twice one more than these; a quote behind whole backslashes and `depth` ends it, any other belongs to it.
-_BACKSLASHES: Final = r"(?:(?P=depth)\\(?P=depth)\\)*"
-_CHARACTER_IN_DOUBLE: Final = rf"(?:[^\"\\]|\\+(?![\"\\])|(?!{_BACKSLASHES}(?P=depth)\")\\+\")"
-_DOUBLE: Final = rf"(?P<depth>\\*)\"(?P<double>{_CHARACTER_IN_DOUBLE}{{4,}}{_BACKSLASHES})(?P=depth)\""
-# May stand in JSON: there a quotation mark of its own stands behind an odd number of backslashes.
-_SINGLE: Final = r"\\*'(?P<single>(?:[^'\"\\\r\n]|(?<!\\)\\(?:\\\\)*\"|\\+[^\"\\]){4,})\\*'"
-
-_NO_VALUE: Final = r"(?!(?:[Nn]one|null|nil|[Tt]rue|[Ff]alse|undefined)\b)"
-_NO_CODE: Final = r"(?![A-Za-z_][\w.]{0,80}[(\[{]|[\[{(]|\$[{(A-Z])"
-_CHARACTER: Final = r"(?:[^\s\"'`&;<>\\]|\\+(?![\\\"'`nrt])|\\+u[0-9a-fA-F]{4})"
-_BARE: Final = rf"{_CHARACTER}{{4,}}(?<![,.)\]}}])"
-_SCHEME: Final = r"(?i:(?:bearer|basic|token|digest|apikey|negotiate)\s{1,8})?"
-# Where it may be prose or code, a value is what holds more than letters.
-_MORE: Final = r"(?=[A-Za-z._,]{0,200}[^A-Za-z._,\s\"'`&;<>\\()\[\]{}|:])"
-_QUOTE_OF_NAME: Final = r"(?:\\*[\"'`])?\]?"
-_TYPED: Final = r":[ ]?[A-Za-z_][\w.\[\]| ]{0,40}?="
-_SEPARATOR: Final = rf"\s{{0,8}}(?:=>|:?=|:|{_TYPED}|,(?=\s{{0,8}}b[\"']))\s{{0,8}}"
-_MACHINE_MADE: Final = r"(?=[A-Za-z._~+/=:-]{0,200}[0-9])[A-Za-z0-9._~+/=:-]{16,}"
-
-_value = re.compile(
-    rf"{_QUOTE_OF_NAME}{_SEPARATOR}[bBrRfFuU]?(?:{_DOUBLE}|{_SINGLE})"
-    rf"|(?P<quote>\\*\")\s{{0,8}}:\s{{0,8}}(?P<number>-?\d[\d.eE+-]{{3,}})"
-    rf"|{_QUOTE_OF_NAME}={_SCHEME}{_NO_VALUE}{_NO_CODE}(?P<assigned>{_BARE})"
-    rf"|{_QUOTE_OF_NAME}\s{{0,8}}(?:=>|:?=|:)\s{{0,8}}{_SCHEME}{_NO_VALUE}{_NO_CODE}{_MORE}(?P<told>{_BARE})"
-    r"|(?:\s[^<>]{0,200})?>(?P<element>[^<>\"\\]{4,})<"
-)
-# The same, where more of it may be to come.
-_goes_on = re.compile(
-    rf"{_QUOTE_OF_NAME}\s{{0,8}}(?:(?:=>?|:=?|,|{_TYPED})\s{{0,8}}"
-    r"(?:[bBrRfFuU]?\\*(?:\"(?:[^\"\\\r\n]|\\.)*|'(?:[^'\\\r\n]|\\.)*)\\?|(?:[A-Za-z]{5,9}\s{1,8})?[^\s\"'`&;<>]*)"
-    r"|:[ ]?[A-Za-z_][\w.\[\]| ]{0,40}|(?:\s[^<>]{0,200})?>[^<>\"]*)?\Z"
-)
-_argument_goes_on = re.compile(r"\s{1,8}[^\s\"'`]*\Z")
-_place_goes_on = re.compile(
-    r"(?::/{0,2}|://[^\s\"'<>]*|(?<!\S)-(?:u|-user)(?:[ =]\S*)?|-----BEGIN[A-Z ]*(?:-*|-----[A-Za-z0-9+/=:,\s-]*))\Z"
-)
-_argument = re.compile(rf"\s{{1,8}}{_NO_CODE}{_MORE}(?P<told>{_BARE})")
-_token = re.compile(rf"{_QUOTE_OF_NAME}(?:{_SEPARATOR}[bBrRfFuU]?(?:\\*[\"'])?)(?P<made>{_MACHINE_MADE})")
-_scheme = re.compile(rf"\s{{1,8}}(?P<made>{_MACHINE_MADE})")
 
 _ALWAYS: Final = re.compile("")
 _NOT_IN_A_WORD: Final = re.compile(r"(?<![a-z0-9])\Z")
@@ -86,46 +60,73 @@ _STEMS: Final = (*_ENDS, "auth", "credential", "credentials", *_SCHEMES)
 
 _in_environment = re.compile(r"[A-Z0-9]_\Z")
 _flag = re.compile(r"--[A-Za-z-]*\Z")
+_tag = re.compile(r"<[\w:.-]*\Z")
 _name = re.compile(r"[\w-]*\Z")
-
-_PLACES: Final = (
-    re.compile(r"(?P<front>://[^\s/:@\"'<>\\]{0,256}:)[^\s/\"'<>\\]{1,256}(?=@)"),
-    re.compile(
-        r"(?P<front>[?&](?i:sig|signature|x-(?:amz|goog)-(?:signature|credential)|key|code)=)[^\s&#\"'<>\\]{16,}"
-    ),
-    re.compile(r"(?P<front>-(?:u|-user)(?<!\S-u)(?<!\S--user)[ =][\"']?[^\s:\"'\\]{1,256}:)[^\s\"'\\]{4,}"),
-)
 
 
 def masked_by_name(text: str) -> str:
     """`text` with `***` in the place of values whose name says that they are secret. JSON stays JSON."""
     parts, done = [], 0
     for stem, start in _stems(text):
-        if start < done:
-            continue
-        found = _found(text, stem, start)
-        if found is None:
+        if start < done or (found := _found(text, stem, start)) is None:
             continue
         group = found.lastgroup or ""
-        quote = found["quote"] if group == "number" else ""
+        quote = _own_quote(found["quote"]) if group == "number" else ""
         parts += [text[done : found.start(group)], quote, HIDDEN, quote]
         done = found.end(group)
     text = "".join(parts) + text[done:]
-    for place in _PLACES:
+    for place in PLACES:
         text = place.sub(rf"\g<front>{HIDDEN}", text)
     return text
 
 
-def begun(text: str) -> int | None:
-    """Where a name, an address or a key block begins whose secret may go on beyond the end of `text`."""
-    for stem, start in _stems(text):
-        before = text[max(0, start - _LONGEST_NAME) : start]
-        end = start + len(stem)
-        known = stem in _SCHEMES or stem == "token" or _tells(before, text[start:end], stem)
-        if known and (_goes_on.match(text, end) or _argument_goes_on.match(text, end)):
-            return start - len(before) + len(before.rstrip(WORD))
-    found = _place_goes_on.search(text)
-    return None if found is None else found.start()
+def _own_quote(text: str) -> str:
+    """The quote at the end of a string of JSON without backslashes of what it holds, `\\"` for `\\\\\\\\\\"`."""
+    after = len(text)  # the backslashes and one
+    return "\\" * ((after & -after) - 1) + '"'
+
+
+def begun(text: str, blanked: str) -> int:
+    """Where the end of `text` begins that more text could still make a secret, or change what of it is one.
+
+    That is the last word at least, with a mark before it that may belong to it. In `blanked` something else stands for
+    secrets told by their shape, of the same length.
+    """
+    start = _word_start(text)
+    for each in (text, blanked):
+        if (found := PLACE_GOES_ON.search(each)) is not None:
+            start = min(start, found.start())
+    done = 0
+    for stem, place in _stems(blanked):
+        if place >= start:
+            break
+        if place < done:
+            continue
+        before = blanked[max(0, place - _LONGEST_NAME) : place]
+        if _may_go_on(blanked, stem, place, before):
+            return min(start, place - len(before) + _word_start(before))
+        if (value := _found(blanked, stem, place)) is not None:
+            done = value.end(value.lastgroup or 0)
+    return start
+
+
+def _may_go_on(text: str, stem: str, start: int, before: str) -> bool:
+    end = start + len(stem)
+    if stem in _SCHEMES:
+        return SCHEME_GOES_ON.match(text, end) is not None
+    if stem != "token" and not _tells(before, text[start:end], stem):
+        return False
+    if GOES_ON.match(text, end) or (_flag.search(before) and ARGUMENT_GOES_ON.match(text, end)):
+        return True
+    return _tag.search(before) is not None and ELEMENT_GOES_ON.match(text, end) is not None
+
+
+def _word_start(text: str) -> int:
+    """Where the last word begins, with marks before it that tell what it is."""
+    start = len(text.rstrip(WORD + ":"))
+    while start and text[start - 1] in "\\<?&":
+        start -= 1
+    return start
 
 
 def _stems(text: str) -> list[tuple[str, int]]:
@@ -149,15 +150,22 @@ def _found(text: str, stem: str, start: int) -> re.Match[str] | None:
     end = start + len(stem)
     before = text[max(0, start - _LONGEST_NAME) : start]
     if stem in _SCHEMES:
-        return _scheme.match(text, end) if _NOT_IN_A_WORD.search(before.lower()) else None
+        return SCHEME.match(text, end) if _NOT_IN_A_WORD.search(before.lower()) else None
+    flag = _flag.search(before) is not None
     if _tells(before, text[start:end], stem):
-        found = _value.match(text, end)
+        found = VALUE.match(text, end)
         if found is None:
-            return _argument.match(text, end) if _flag.search(before) else None
+            return _told_without_a_sign(text, end, before, flag)
         return None if _is_itself(found["assigned"], before + text[start:end]) else found
     if stem == "token" and _NOT_IN_A_WORD.search(before.lower()):
-        return _token.match(text, end) or (_argument.match(text, end) if _flag.search(before) else None)
+        return TOKEN.match(text, end) or (_told_without_a_sign(text, end, before, flag) if flag else None)
     return None
+
+
+def _told_without_a_sign(text: str, end: int, before: str, flag: bool) -> re.Match[str] | None:
+    if flag:
+        return NEXT_ARGUMENT.match(text, end) or ARGUMENT.match(text, end)
+    return ELEMENT.match(text, end) if _tag.search(before) else None
 
 
 def _tells(before: str, written: str, stem: str) -> bool:

@@ -54,3 +54,12 @@ _key_block = re.compile(rf"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:{_BODY}*?{_END}|
 def masked(text: str) -> str:
     """`text` with `***` in the place of everything that has the shape or the name of a secret."""
     return masked_by_name(_key_block.sub(HIDDEN, _shapes.sub(HIDDEN, text)))
+
+
+def blanked(text: str) -> str:
+    """`text` with as many stars in the place of what has the shape of a secret."""
+    return _key_block.sub(_stars, _shapes.sub(_stars, text))
+
+
+def _stars(found: re.Match[str]) -> str:
+    return "*" * len(found[0])
