@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 30.0
 LONGEST_REASON: Final = 500
 
+_LIMITS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+"""A connection for each call in flight, as many as there are: the runner bounds calls already, and one that waited here
+could be what another waits for, or the answer to a server's question behind the calls that ask."""
 _SESSION: Final = "mcp-session-id"
 
 
@@ -103,7 +106,7 @@ class _Watching(httpx2.AsyncClient):
     def __init__(self, web: Web, address: Address, posts: Posts) -> None:
         headers = httpx2.Headers(dict(address.headers))
         headers["Accept-Encoding"] = "identity"
-        super().__init__(headers=headers, timeout=httpx2.Timeout(CONNECT_SECONDS, read=None))
+        super().__init__(headers=headers, timeout=httpx2.Timeout(CONNECT_SECONDS, read=None, pool=None), limits=_LIMITS)
         self._web = web
         self._posts = posts
 
