@@ -66,6 +66,8 @@ class RawWeb:
     requests: list[Exchange] = field(default_factory=list)
     open: set[asyncio.StreamWriter] = field(default_factory=set)
     url: str = ""
+    stop_listening: Callable[[], None] = lambda: None
+    """Refuse new connections, and serve those that there are."""
 
     def called(self, method: str) -> int:
         """How many requests there were."""
@@ -119,6 +121,7 @@ async def raw_web(session: str = "", /, **tools: Tool) -> AsyncIterator[RawWeb]:
     """The server, while it serves. Its tool `ok` answers `fine`."""
     web = RawWeb({"ok": fine, **tools}, session)
     server = await asyncio.start_server(web.connected, "127.0.0.1", 0, limit=2**20)
+    web.stop_listening = server.close
     web.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
     try:
         yield web

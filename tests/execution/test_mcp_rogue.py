@@ -53,8 +53,9 @@ def plane_of(mode: str = "plain", journal: Path | None = None, *, timeout_ms: in
         ("asks_roots", "", '{"code": -32600, "message": "List roots not supported"}'),
         (
             "broken",
-            "tool_error",
-            "the server reports: the server's answer is no message of the protocol (code -32700)",
+            "exception",
+            "the server reports: the server's answer is no message of the protocol (code -32700); "
+            "the call may have taken effect",
         ),
         (
             "minus",

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from mcp.client._transport import TransportStreams
 
+    from deepstrike.execution.mcp.faults import Broken
+
 LARGEST_MESSAGE: Final = 16 * 1024 * 1024
 """Bytes of one message from a server."""
 
@@ -21,15 +23,14 @@ class Carrier(AbstractAsyncContextManager["TransportStreams"], Protocol):
     def over(self) -> str | None:
         """Why nothing comes any more; None while something may."""
 
-    @property
-    def strange(self) -> bool:
-        """Whether the server has forgotten us: what it refused for this reason it has not done."""
-
     def watch(self, ended: Callable[[], None]) -> None:
         """Have `ended` called once when the connection is over."""
 
     def account(self) -> str:
         """Why it is over, or what was seen that may tell; with the server's last words. Holds no secret."""
+
+    def broken(self, message: str, data: object) -> Broken | None:
+        """What an error of the protocol says that is ours, where one request failed alone; None for a server's own."""
 
     def silent_since(self, mark: int) -> bool:
         """Whether nothing at all has come since `mark()` gave this number; false where that cannot be known."""

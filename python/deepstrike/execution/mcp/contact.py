@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from deepstrike.clock import current_clock
 from deepstrike.execution.mcp.elicitation import Desk
-from deepstrike.execution.mcp.faults import Lost, Malformed, Refused, Unavailable, lacking
+from deepstrike.execution.mcp.faults import Broken, Lost, Malformed, Refused, Unavailable, lacking
 from deepstrike.execution.mcp.flight import Expired, Flight, Flights
 from deepstrike.tools.threads import run_in_thread
 
@@ -65,18 +65,21 @@ class Contact:
                 return link.tools
             try:
                 await link.refresh()
-            except Lost:
-                continue
+            except Lost as lost:
+                failure = f"{lost}: {await link.epitaph()}"
+            except Broken as broken:
+                failure = str(broken)
             except Exception as error:
                 raise Unavailable(f"the tools of {self._endpoint.label!r} cannot be listed: {error}") from error
-            return link.tools
-        raise Unavailable(f"the MCP server {self._endpoint.label!r} ends whenever its tools are listed")
+            else:
+                return link.tools
+        raise Unavailable(f"the tools of {self._endpoint.label!r} cannot be listed: {failure}")
 
     async def do(self, work: Callable[[Client], Awaitable[T]], flight: Flight) -> T:
-        """Do something at the server; once again if the connection ended before the server could see it.
+        """Do something at the server; once again if it failed before the server could see it.
 
         The flight's time runs while the server works, not while it is started. Raises `Expired`, `Unavailable` (also
-        where the connection ended under it), `ConfigError`, `Refused`, `Malformed`.
+        where the connection ended under it), `ConfigError`, `Broken`, `Refused`, `Malformed`.
         """
         for last in (False, True):
             link = await self._connected()
@@ -87,6 +90,11 @@ class Contact:
                 why = await link.epitaph()
                 if lost.begun or last:
                     raise Unavailable(f"the server ended before it answered: {why}") from None
+            except Broken as broken:
+                if broken.begun or last:
+                    raise
+                if not link.over:
+                    await current_clock().sleep(FIRST_PAUSE)
             except Expired:
                 if link.silent_since(mark):
                     self._doubt(link, mark)
@@ -106,7 +114,7 @@ class Contact:
         """End a connection that stays silent, so that the next call gets a new server."""
         try:
             await Flight(PROBE_SECONDS).watch(link.refresh())
-        except (Expired, Lost, Refused, Malformed):
+        except (Expired, Lost, Broken, Refused, Malformed):
             if link.silent_since(mark):
                 link.depart("it did not answer any more")
 

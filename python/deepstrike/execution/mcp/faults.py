@@ -31,6 +31,15 @@ class Lost(Exception):
         self.begun = begun
 
 
+class Broken(Exception):
+    """One request failed, and others on the connection may go on. `begun` is false where the server cannot have seen
+    it."""
+
+    def __init__(self, words: str, begun: bool) -> None:
+        super().__init__(words)
+        self.begun = begun
+
+
 class Refused(Exception):
     """The server answered with an error of the protocol; the text is the server's."""
 

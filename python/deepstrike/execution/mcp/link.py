@@ -19,7 +19,7 @@ from deepstrike.clock import current_clock
 from deepstrike.errors import DeepStrikeError
 from deepstrike.execution.mcp.elicitation import question
 from deepstrike.execution.mcp.endpoint import Command
-from deepstrike.execution.mcp.faults import Lost, Malformed, Refused, Unavailable, leaves
+from deepstrike.execution.mcp.faults import Broken, Lost, Malformed, Refused, Unavailable, leaves
 from deepstrike.execution.mcp.listing import list_tools, watch_list
 from deepstrike.execution.mcp.sifting import Flaws, Sifting
 from deepstrike.execution.mcp.words import told
@@ -43,6 +43,9 @@ LEAVE_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 10.0
 """For the owner to leave its contexts; the process itself is killed earlier."""
 LONGEST_REASON: Final = 4096
+
+_UNREAD: Final = (mcp_types.CONNECTION_CLOSED, mcp_types.PARSE_ERROR)
+"""The client's, and the pipes', for an answer that never came or cannot be read: the call may have taken effect."""
 
 
 class Errand(Generic[T]):
@@ -123,8 +126,8 @@ class Link:
             timer.cancel()
 
     async def do(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        """Do something on the connection. Raises `Lost`, `Refused`, `Malformed`. Cancelling stops the work: the
-        server is told, and nobody waits for it."""
+        """Do something on the connection. Raises `Lost`, `Broken`, `Refused`, `Malformed`. Cancelling stops the work:
+        the server is told, and nobody waits for it."""
         if self.over:
             raise Lost(begun=False)
         errand = Errand(work)
@@ -242,12 +245,12 @@ class Link:
     def _judged(self, error: Exception) -> Exception:
         """What an errand's failure means. The client's word for a lost connection is one that servers use, too."""
         if isinstance(error, MCPError):
-            if self._carrier.strange and error.code != mcp_types.CONNECTION_CLOSED:
-                return Lost(begun=False)
+            if (broken := self._carrier.broken(error.message, error.data)) is not None:
+                return Broken(self._safe(str(broken)), broken.begun)
             if self._carrier.over is not None or self._leaving:
                 return Lost(begun=True)
             words = self._safe(f"the server reports: {error.message} (code {error.code})")
-            return Malformed(words) if error.code == mcp_types.CONNECTION_CLOSED else Refused(words)
+            return Malformed(words) if error.code in _UNREAD else Refused(words)
         if isinstance(error, ValidationError):
             return Malformed("the server's answer has another form than the protocol's")
         return Malformed(self._safe(f"{type(error).__name__}: {error}"))

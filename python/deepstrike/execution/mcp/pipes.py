@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
     from deepstrike.execution.mcp.endpoint import Command
+    from deepstrike.execution.mcp.faults import Broken
 
 FLUSH_SECONDS: Final = 0.5
 """For what was already handed over, such as the word that a call is cancelled, before the input closes."""
@@ -60,8 +61,6 @@ class _Watched(SubprocessStreamProtocol):
 
 class Pipes:
     """See `carrier.Carrier`."""
-
-    strange = False
 
     def __init__(self, command: Command) -> None:
         self._command = command
@@ -135,6 +134,10 @@ class Pipes:
     def forget(self, number: int | str) -> None:
         """The server may still answer; the client drops that."""
         self._unasked.settle(number)
+
+    def broken(self, message: str, data: object) -> Broken | None:
+        """None: on a pipe, what fails is the connection."""
+        return None
 
     def account(self) -> str:
         said = [self.over or ""]

@@ -12,7 +12,7 @@ from deepstrike.errors import ConfigError, DeepStrikeError
 from deepstrike.execution.mcp.catalogue import Catalogue, Choice
 from deepstrike.execution.mcp.contact import Contact, check_client
 from deepstrike.execution.mcp.endpoint import read_endpoint
-from deepstrike.execution.mcp.faults import Malformed, Refused
+from deepstrike.execution.mcp.faults import Broken, Malformed, Refused
 from deepstrike.execution.mcp.flight import Expired
 from deepstrike.execution.mcp.names import LONGEST
 from deepstrike.execution.mcp.words import plain
@@ -38,6 +38,7 @@ _log = logging.getLogger("deepstrike")
 
 REVISIONS: Final = ("2025-11-25", "2026-07-28")
 _LONGEST_PREFIX: Final = 32
+_MAYBE: Final = "the call may have taken effect"
 
 
 class McpExecutionPlane:
@@ -202,8 +203,11 @@ class McpExecutionPlane:
             return failure("timeout", self._late(invocation.name, flight))
         except Refused as refused:
             return failure("tool_error", "\n".join((str(refused), *flight.notes)))
+        except Broken as broken:
+            effect = _MAYBE if broken.begun else "the server has not seen the call"
+            return failure("exception", f"the call's request failed: {broken}; {effect}")
         except Malformed as malformed:
-            return failure("exception", f"{malformed}; the call may have taken effect")
+            return failure("exception", f"{malformed}; {_MAYBE}")
         finally:
             contact.flights.end(flight)
 

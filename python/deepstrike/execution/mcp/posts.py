@@ -29,8 +29,6 @@ NOTE_SECONDS: Final = 5.0
 LISTENING: Final = 256 * 1024
 """As much as so many bytes it counts when a stream is opened for what nobody asks."""
 
-_LAST_WORD: Final = b'data: {"jsonrpc": "2.0", "id": 0, "error": {"code": -32000, "message": "given up"}}\n\n'
-
 
 class _Message(msgspec.Struct):
     """What matters here of a message that we send."""
@@ -48,6 +46,11 @@ class Post:
         self._deadline = anyio.current_time() + seconds
         self._scope: anyio.CancelScope | None = None
         self.given_up = False
+
+    @property
+    def listens(self) -> bool:
+        """Whether it is there for what nobody asks."""
+        return self._unasked is not None
 
     def give_up(self) -> None:
         """Nobody wants its answer any more."""
@@ -97,6 +100,10 @@ class Posts:
             raise httpx2.SSEError(TOO_MUCH)
         return Post(unasked=self._unasked)
 
+    def alone(self, post: Post) -> bool:
+        """Whether nothing else is asked of the server."""
+        return all(each is post or each.listens for each in self._by_number.values())
+
     def give_up(self, number: Id) -> None:
         """Nobody wants the answer to the message with this number."""
         if (post := self._by_number.get(number)) is not None:
@@ -107,11 +114,6 @@ class Posts:
         if self._by_number.get(number) is post:
             del self._by_number[number]
             self._unasked.settle(number)
-
-
-def unwanted(request: httpx2.Request) -> httpx2.Response:
-    """In place of an answer that nobody wants any more: the client takes it for the last that comes."""
-    return httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, content=_LAST_WORD, request=request)
 
 
 def _read(request: httpx2.Request) -> _Message:

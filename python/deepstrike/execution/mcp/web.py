@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import JSONRPCError
 
 from deepstrike.execution.mcp.carrier import LARGEST_MESSAGE
-from deepstrike.execution.mcp.posts import Posts, unwanted
+from deepstrike.execution.mcp.lines import read_message
+from deepstrike.execution.mcp.posts import Posts
+from deepstrike.execution.mcp.standins import GIVEN_UP, StandIns, unsent, unwanted
 from deepstrike.execution.mcp.words import told
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
     from deepstrike.execution.mcp.endpoint import Address
+    from deepstrike.execution.mcp.faults import Broken
     from deepstrike.execution.mcp.posts import Post
 
 CONNECT_SECONDS: Final = 30.0
@@ -31,20 +35,25 @@ LONGEST_REASON: Final = 500
 _LIMITS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
 """A connection for each call in flight, as many as there are: the runner bounds calls already, and one that waited here
 could be what another waits for, or the answer to a server's question behind the calls that ask."""
+_FORGOTTEN: Final = "it no longer knows the session"
 _SESSION: Final = "mcp-session-id"
 
 
 class Web:
-    """See `carrier.Carrier`. Nothing is held between requests, so the connection is over when a request fails."""
+    """See `carrier.Carrier`. Nothing is held between requests, so one that fails ends no other.
+
+    The connection is over where its session is forgotten, and where the server cannot be reached while nothing else is
+    asked of it. While it is made, any failure ends it: an outage says nothing of the revision that a server speaks.
+    """
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._ended: Callable[[], None] | None = None
+        self._made = False
         self._stack = AsyncExitStack()
         self._posts = Posts()
+        self._standins = StandIns()
         self._status = 0
         self.over: str | None = None
-        self.strange = False
 
     async def __aenter__(self) -> TransportStreams:
         async with AsyncExitStack() as stack:
@@ -61,7 +70,7 @@ class Web:
         return await self._stack.__aexit__(kind, error, trace)
 
     def watch(self, ended: Callable[[], None]) -> None:
-        self._ended = ended
+        self._made = True
         if self.over is not None:
             ended()
 
@@ -74,30 +83,48 @@ class Web:
     def forget(self, number: int | str) -> None:
         self._posts.give_up(number)
 
+    def broken(self, message: str, data: object) -> Broken | None:
+        return self._standins.read(message, data)
+
     def account(self) -> str:
         if self._status in (401, 403):
             return f"it refused us (HTTP {self._status}); check the credentials in headers="
         why = self.over or (f"it answered HTTP {self._status}" if self._status >= 400 else "")
         return told(why, LONGEST_REASON, self._address.secrets)
 
-    def failed(self, method: str, error: Exception) -> None:
-        """A request failed. The stream that listens for notifications may: the client opens it again."""
-        if method == "POST":
-            self._finish(f"{type(error).__name__}: {error}")
+    def failed(self, request: httpx2.Request, post: Post, error: Exception) -> httpx2.Response:
+        """A message to the server failed: what the client reads in place of an answer. Raises the error where there is
+        no connection yet."""
+        why = f"{type(error).__name__}: {error}"
+        if not self._made:
+            self.over = self.over or why
+            raise error
+        if unsent(error) and self._posts.alone(post):
+            self.over = self.over or why  # whoever asked hears it, and makes a new connection
+        return self._standins.failed(request, error)
 
-    def answered(self, request: httpx2.Request, status: int) -> None:
-        """A request was answered."""
-        self._status = status
-        if status == 404 and _SESSION in request.headers:
-            # The client makes an error of it for the one who asked, who shall hear that before the connection ends.
-            self.strange = True
-            self.over = self.over or "it no longer knows the session"
+    def answered(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response | None:
+        """A message to the server has an answer that is still to be read: what the client reads in its place, if its
+        status says enough."""
+        status = self._status = response.status_code
+        forgotten = status == 404 and _SESSION in request.headers
+        if forgotten:
+            self.over = self.over or _FORGOTTEN
+        if request.method != "POST" or not self._made:
+            return None
+        if forgotten:
+            return self._standins.broken(request, _FORGOTTEN, begun=False)  # a server does nothing for a stranger
+        return self._failed(request, status) if status >= 500 and _streams(response) else None
 
-    def _finish(self, why: str) -> None:
-        self.over = self.over or why
-        ended, self._ended = self._ended, None
-        if ended is not None:
-            ended()
+    def read(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """It is read: it, or what the client reads in its place."""
+        failed = self._made and response.status_code >= 500
+        if not failed or isinstance(read_message(response.content), JSONRPCError):
+            return response
+        return self._failed(request, response.status_code)
+
+    def _failed(self, request: httpx2.Request, status: int) -> httpx2.Response:
+        return self._standins.broken(request, f"it answered HTTP {status}", begun=True)
 
 
 class _Watching(httpx2.AsyncClient):
@@ -119,17 +146,30 @@ class _Watching(httpx2.AsyncClient):
         follow_redirects: bool | UseClientDefault = httpx2.USE_CLIENT_DEFAULT,
     ) -> httpx2.Response:
         send = partial(super().send, request, stream=stream, auth=auth, follow_redirects=follow_redirects)
+        post = self._posts.begin(request)
         try:
-            post = self._posts.begin(request)
             response = await post.wait(send)
-        except httpx2.TransportError as error:
-            self._web.failed(request.method, error)
-            raise
-        if response is None:
-            return unwanted(request)
-        self._web.answered(request, response.status_code)
-        response.stream = _Body(response, post)
-        return response
+            if response is None:
+                return unwanted(request)
+            response.stream = _Body(response, post)
+            return await self._heard(request, response)
+        except Exception as error:
+            if request.method != "POST":  # what listens for notifications: the client opens it again
+                raise
+            return unwanted(request) if post.given_up else self._web.failed(request, post, error)
+
+    async def _heard(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """The answer, or what stands for it. It is read here unless it is a stream: an error in its midst would end the
+        client."""
+        instead = self._web.answered(request, response)
+        if instead is None and (request.method != "POST" or _streams(response)):
+            return response
+        try:
+            if instead is None:
+                await response.aread()
+        finally:
+            await response.aclose()
+        return self._web.read(request, response) if instead is None else instead
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -138,7 +178,7 @@ class _Body(httpx2.AsyncByteStream):
 
     def __init__(self, response: httpx2.Response, post: Post) -> None:
         # The client bounds each event of a stream, and would resume a stream that ends with another error.
-        streaming = response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
+        streaming = _streams(response)
         self._error = httpx2.SSEError if streaming else httpx2.StreamError
         self._limit = math.inf if streaming else LARGEST_MESSAGE
         self._coding = response.headers.get("Content-Encoding", "").strip().lower()
@@ -156,7 +196,11 @@ class _Body(httpx2.AsyncByteStream):
                 raise self._error(f"the answer is longer than {LARGEST_MESSAGE} bytes")
             yield chunk
         if self._post.given_up:
-            raise self._error("given up")
+            raise self._error(GIVEN_UP)
 
     async def aclose(self) -> None:
         await self._inner.aclose()  # type: ignore[union-attr]
+
+
+def _streams(response: httpx2.Response) -> bool:
+    return bool(response.headers.get("Content-Type", "").lower().startswith("text/event-stream"))
