@@ -156,30 +156,6 @@ def test_given_a_url_with_a_user_when_read_then_the_user_goes_into_a_header_and_
     assert set(endpoint.secrets) == {"query-secret", "key-secret", "Basic YW5uOnBAc3M=", "YW5uOnBAc3M="}
 
 
-@pytest.mark.parametrize(
-    ("server", "env", "headers", "words"),
-    [
-        ("", None, None, "is a command"),
-        ([], None, None, "is a command"),
-        ("'unclosed", None, None, "cannot be split"),
-        ("ftp://example.org", None, None, "is a URL like"),
-        ("http://[bad", None, None, "is a URL like"),
-        ("http://example.org", {"A": "b"}, None, "env= and cwd= are for a server that is started here"),
-        ("server", None, {"A": "b"}, "headers= are for a URL"),
-        ("server", {"A=B": "c"}, None, "'A=B' does not fit"),
-        ("http://example.org", None, {"A": "b\r\nC: d"}, "'A' does not fit"),
-        ("http://example.org", None, {"A B": "c"}, "'A B' does not fit"),
-    ],
-)
-def test_given_a_server_that_cannot_be_meant_when_read_then_the_error_names_the_remedy(
-    server: str | list[str], env: dict[str, str] | None, headers: dict[str, str] | None, words: str
-) -> None:
-    with pytest.raises(ConfigError) as caught:
-        read_endpoint(server, env, headers, None)
-
-    assert words in caught.value.message
-
-
 @pytest.mark.parametrize("version", ["1.27.1", None])
 def test_given_no_client_that_we_can_use_when_checked_then_the_error_says_what_to_install(
     version: str | None, monkeypatch: pytest.MonkeyPatch

@@ -123,7 +123,7 @@ class CompositePlane:
             if one.name == other.name:
                 raise ConfigError(
                     f"two planes offer a tool named {one.name!r}; give one of them another name: "
-                    "tool(name=…)(function), or leave it out by FilteredExecutionPlane"
+                    "tool(name=…)(function), prefix=… for an MCP server; or leave it out by FilteredExecutionPlane"
                 )
 
     def _home(self, name: str) -> ExecutionPlane | None:

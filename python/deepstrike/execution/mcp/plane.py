@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from deepstrike.errors import ConfigError, DeepStrikeError
@@ -20,7 +21,7 @@ from deepstrike.tools.failures import failure
 from deepstrike.wire.message import Err, Notice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
     from typing import Literal
 
@@ -80,7 +81,7 @@ class McpExecutionPlane:
         revision: Revision | None = None,
     ) -> None:
         self._endpoint = read_endpoint(server, env, headers, cwd)
-        self._choice = Choice(_checked_prefix(prefix), _checked_allow(allow), trust_hints)
+        self._choice = Choice(_checked_prefix(prefix), _checked_allow(allow), _checked_trust(trust_hints))
         self._timeout_ms = _milliseconds("timeout_ms", timeout_ms)
         self._connect_seconds = _milliseconds("connect_timeout_ms", connect_timeout_ms) / 1000
         if on_elicitation is not None and not callable(on_elicitation):
@@ -244,10 +245,17 @@ def _checked_prefix(prefix: str | None) -> str:
 def _checked_allow(allow: Iterable[str] | None) -> tuple[str, ...] | None:
     if allow is None:
         return None
-    found = () if isinstance(allow, str) else tuple(allow)
-    if isinstance(allow, str) or not all(isinstance(each, str) for each in found):
+    found = tuple(allow) if isinstance(allow, Iterable) else ()
+    if isinstance(allow, str) or not isinstance(allow, Iterable) or not all(isinstance(each, str) for each in found):
         raise ConfigError('allow is a list of names, as in allow=["search", "read_*"]')
     return found
+
+
+def _checked_trust(trust: object) -> bool:
+    """A word such as "no" would count as trust."""
+    if not isinstance(trust, bool):
+        raise ConfigError("trust_hints is True or False")
+    return trust
 
 
 def _milliseconds(field: str, value: object) -> int:
