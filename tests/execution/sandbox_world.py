@@ -196,6 +196,7 @@ def _looks(path: Path) -> object:
 
 def _state(process: int) -> object:
     try:
+        _heeded(process)
         (letter,) = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:1]
         limits = resource.prlimit(process, resource.RLIMIT_NOFILE)
         return (
@@ -208,6 +209,17 @@ def _state(process: int) -> object:
         )
     except OSError:
         return "gone"
+
+
+def _heeded(process: int) -> None:
+    """Return when the process has acted on the signals that it was sent: a killed one runs on until its turn comes."""
+    until = time.monotonic() + 5
+    while time.monotonic() < until:
+        told = dict(line.split(":\t", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+        waiting = int(told["SigPnd"], 16) or int(told["ShdPnd"], 16)
+        if not waiting or told["State"][0] in "ZTt":
+            return
+        time.sleep(0.01)
 
 
 async def attempt(world: World, number: int, wanted: Attempt, layers: list[str] | None) -> list[str]:
