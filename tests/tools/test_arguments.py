@@ -6,6 +6,7 @@ import json
 import math
 from datetime import date
 from decimal import Decimal
+from enum import IntEnum
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 from toolcalls import CONTEXT, called, text_of
+from typing_extensions import TypedDict
 
 from deepstrike.tools.decorator import tool
 from deepstrike.tools.definition import Tool
@@ -139,6 +141,57 @@ def test_given_a_boolean_that_may_be_one_when_something_else_is_coerced_then_it_
     text = '{"what":{"flag":true,"n":"3"},"anything":[true],"either":false}'
 
     assert f.check(text) == Ok('{"what":{"flag":true,"n":3},"anything":[true],"either":false}')
+
+
+class Level(IntEnum):
+    LOW = 1
+    NONE = 0
+
+
+class Sized(BaseModel):
+    size: Literal[1, 0]
+
+
+class Keyed(TypedDict):
+    level: Level
+
+
+@pytest.mark.parametrize("given", ["true", "false"])
+@pytest.mark.parametrize(
+    ("due", "form", "place"),
+    [
+        (Level, "@", "n"),
+        (Literal[1, 0], "@", "n"),
+        (Level | None, "@", "n"),
+        (Literal[1, 0] | str, "@", "n"),
+        (list[Literal[1, 0]], "[1,@]", "n[1]"),
+        (dict[str, Level], '{"a":@}', "n.a"),
+        (Sized, '{"size":@}', "n.size"),
+        (Keyed, '{"level":@}', "n.level"),
+        (list[Sized], '[{"size":@}]', "n[0].size"),
+    ],
+    ids=str,
+)
+def test_given_a_boolean_when_one_of_some_numbers_is_due_then_it_is_refused(
+    due: Any, form: str, place: str, given: str
+) -> None:
+    def f(n: Any, word: int = 0) -> None: ...
+
+    f.__annotations__["n"] = due
+    made = tool(f)
+    value = given.title()
+    for more in ("", ',"word":"3"'):
+        checked = made.check(f'{{"n":{form.replace("@", given)}{more}}}')
+        assert checked == refused(f"{place}: should be a number, not {value}")
+    assert isinstance(made.check(f'{{"n":{form.replace("@", "1")},"word":0}}'), Ok)
+
+
+@pytest.mark.parametrize("due", [bool, Any, Level | bool, Literal[True, 2], dict[str, Any] | bool], ids=str)
+def test_given_a_boolean_when_one_may_be_due_then_it_stays_one(due: Any) -> None:
+    def f(n: Any) -> None: ...
+
+    f.__annotations__["n"] = due
+    assert tool(f).check('{"n":true}') == Ok()
 
 
 def test_given_missing_and_surplus_arguments_when_checked_then_each_is_named() -> None:

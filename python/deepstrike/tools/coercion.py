@@ -13,7 +13,7 @@ from deepstrike.tools.documents import Unreadable, read_document, write_document
 from deepstrike.wire.message import Err, Ok
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -50,7 +50,7 @@ class SignatureArguments:
         if self._flat:
             try:
                 values = self._validate(text, strict=True)
-                if _each_key_once(text, len(values)) and not self._left_out(values):
+                if _each_key_once(text, len(values)) and not _may_mistake(text, values) and not self._left_out(values):
                     return UNCHANGED
             except ValueError:
                 pass  # the thorough way finds out what is wrong, or what to coerce
@@ -93,20 +93,28 @@ class SignatureArguments:
 
     def _coerced(self, read: Read) -> dict[str, object]:
         """As `_lenient` does. Raises `InvalidArguments` for a boolean that would become something else."""
+        values: dict[str, object]
+        refused: list[ErrorDetails] = []
         try:
-            strict: dict[str, object] = self._validate(read.text, strict=True)
-            return strict
+            values = self._validate(read.text, strict=True)
         except ValidationError as error:
-            refused = error
-        values: dict[str, object] = self._validate(read.text)
-        booleans = [each for each in _errors(refused) if isinstance(each["input"], bool)]
+            values = self._validate(read.text)
+            refused = [each for each in _errors(error) if isinstance(each["input"], bool)]
+        given = list(_booleans(read.document))
+        if not given:
+            return values
         try:
-            made = self._dumped(values) if booleans else {}
+            made = self._dumped(values)
         except Exception:  # a type without a JSON form, or a serializer of the user's own
             made = {}
-        wrong = [each for each in booleans if not _is_boolean(made, _path(each["loc"], read.document))]
+        wrong = [each for each in refused if not isinstance(_at(made, _path(each["loc"], read.document)), bool)]
         if wrong:
             raise InvalidArguments(_complaint(wrong, read.document))
+        # An enumeration and a literal of numbers take a boolean as exact: in Python it is one of these.
+        numbers = [(path, value) for path, value in given if type(_at(made, path)) in (int, float)]
+        if numbers:
+            places = ((_place(path, read.document, ""), value) for path, value in numbers)
+            raise InvalidArguments(listed([f"{place}: should be a number, not {value}" for place, value in places]))
         return values
 
     def _lenient(self, text: str) -> dict[str, object]:
@@ -242,11 +250,25 @@ def _path(place: Sequence[int | str], document: Json) -> list[int | str]:
     return path
 
 
-def _is_boolean(document: Json, path: Sequence[int | str]) -> bool:
+def _may_mistake(text: str, values: Mapping[str, object]) -> bool:
+    """Whether a boolean in flat arguments may have become something else."""
+    given = text.count("true") + text.count("false")
+    return given > 0 and given != sum(isinstance(value, bool) for value in values.values())
+
+
+def _booleans(document: Json, path: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], bool]]:
+    if isinstance(document, bool):
+        yield path, document
+    elif isinstance(document, dict | list):
+        for key, value in document.items() if isinstance(document, dict) else enumerate(document):
+            yield from _booleans(value, (*path, key))
+
+
+def _at(document: Json, path: Sequence[int | str]) -> Json:
     at: Any = document
     for key in path:
         at = at[key] if _has(at, key) else None
-    return isinstance(at, bool)
+    return at  # type: ignore[no-any-return]
 
 
 def _has(at: Json, key: int | str) -> bool:
