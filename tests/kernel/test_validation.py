@@ -109,3 +109,11 @@ def test_given_anchors_and_embedded_ids_when_validated_then_references_find_them
 
     assert validate(schema, "1") == []
     assert validate(schema, '"1"') == ['(root): "1" is not of type "integer"']
+
+
+def test_given_many_patterns_that_are_large_together_when_validated_then_the_schema_is_refused() -> None:
+    patterns = {f"p{n}": {"pattern": rf"(?=a)(\w{{6}}){n}"} for n in range(400)}
+
+    with pytest.raises(ValueError, match="or takes over"):
+        validate(json.dumps({"properties": patterns}), "{}")
+    assert validate(json.dumps({"properties": dict(list(patterns.items())[:20])}), "{}") == []

@@ -1,5 +1,6 @@
 //! JSON-schema validation with bounds: no reference leaves the schema, patterns and steps are limited.
 
+mod patterns;
 mod steps;
 
 use std::collections::HashMap;
@@ -8,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use deepstrike_kernel::governance::Schemas;
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -27,8 +29,10 @@ const MESSAGE: usize = 400;
 const BACKTRACKING: usize = 100_000;
 /// Bytes of schema times bytes of document that are checked without counting first.
 const HARMLESS: usize = 1 << 20;
-/// Bytes of one compiled pattern.
+/// Bytes of one compiled pattern, or of one piece of it between lookarounds; and as many for its matching.
 const PATTERN_SIZE: usize = 1 << 20;
+/// Bytes of all compiled patterns of a schema: the more pieces it has, the smaller each must be.
+const PATTERNS_SIZE: usize = 32 << 20;
 
 /// What is wrong with a document, by a schema; `ValueError` if the schema is.
 #[pyfunction]
@@ -51,12 +55,15 @@ struct Known {
     validator: Validator,
     /// Documents of up to so many bytes need no count of their steps before they are checked.
     harmless: usize,
+    /// Bytes that its patterns may take.
+    size: usize,
 }
 
 /// Compiled schemas by their text: compiling takes a hundred times as long as a check.
 static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Known>>>> = LazyLock::new(Mutex::default);
-/// Schemas that are kept; when they are more, all are made anew.
+/// Schemas that are kept, and bytes that their patterns may take; when they are more, all are made anew.
 const KEPT: usize = 256;
+const KEPT_SIZE: usize = 256 << 20;
 
 fn first_objection(schemas: &[&str], text: &str) -> Result<Option<(usize, Vec<String>)>, String> {
     let document = read(text);
@@ -103,25 +110,28 @@ fn known(text: &str) -> Result<Arc<Known>, String> {
     let schema: Value = serde_json::from_str(text).map_err(|error| format!("schema: not JSON: {error}"))?;
     // Without references a schema is walked once for each node of the document at most.
     let harmless = if steps::refers(&schema) { 0 } else { HARMLESS.checked_div(text.len()).unwrap_or(0) };
-    let known = Arc::new(Known { validator: compile(&schema)?, schema, harmless });
+    let pieces = patterns::pieces(&schema);
+    let each = PATTERNS_SIZE.checked_div(pieces).unwrap_or(PATTERN_SIZE).min(PATTERN_SIZE);
+    let size = pieces.saturating_mul(each);
+    let known = Arc::new(Known { validator: compile(&schema, each)?, schema, harmless, size });
     let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if all.len() >= KEPT {
+    let kept = all.values().map(|each| each.size).fold(size, usize::saturating_add);
+    if all.len() >= KEPT || kept > KEPT_SIZE {
         all.clear();
     }
     all.insert(text.into(), known.clone());
     Ok(known)
 }
 
-fn compile(schema: &Value) -> Result<Validator, String> {
-    let patterns = PatternOptions::fancy_regex()
-        .backtrack_limit(BACKTRACKING)
-        .size_limit(PATTERN_SIZE)
-        .dfa_size_limit(PATTERN_SIZE);
-    jsonschema::options()
-        .offline()
-        .with_pattern_options(patterns)
-        .build(schema)
-        .map_err(|error| format!("schema: {}", told(&error)))
+/// `size` is that of a compiled pattern, or of a piece of one, at most.
+fn compile(schema: &Value, size: usize) -> Result<Validator, String> {
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(BACKTRACKING).size_limit(size).dfa_size_limit(size);
+    jsonschema::options().offline().with_pattern_options(patterns).build(schema).map_err(|error| match error.kind() {
+        ValidationErrorKind::Format { format } if format == "regex" => {
+            format!("schema: {}, or takes over {size} bytes", told(&error))
+        }
+        _ => format!("schema: {}", told(&error)),
+    })
 }
 
 fn told(error: &ValidationError<'_>) -> String {

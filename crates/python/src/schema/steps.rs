@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 /// Steps that any document may take; long ones get some for every node.
-const STEPS: usize = 1_000_000;
+const STEPS: usize = 100_000;
 const STEPS_A_NODE: usize = 256;
 /// How deep schema and document may lead into each other. Documents nest to 128 at most.
 const DEPTH: usize = 512;
