@@ -63,6 +63,8 @@ class RawWeb:
 
     tools: dict[str, Tool]
     session: str = ""
+    listing: bytes = b""
+    """The tools as JSON, in place of those that there are."""
     requests: list[Exchange] = field(default_factory=list)
     open: set[asyncio.StreamWriter] = field(default_factory=set)
     url: str = ""
@@ -93,6 +95,11 @@ class RawWeb:
                 info: dict[str, object] = {"capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "1"}}
                 await exchange.result({"protocolVersion": "2025-11-25", **info}, **session)
             case "tools/list":
+                if self.listing:
+                    number = json.dumps(message["id"]).encode()
+                    body = b'{"jsonrpc":"2.0","id":%s,"result":{"tools":%s}}' % (number, self.listing)
+                    await exchange.respond(200, body)
+                    return
                 listed = [{"name": name, "inputSchema": {"type": "object"}} for name in self.tools if name.islower()]
                 await exchange.result({"tools": listed, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
             case "tools/call":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
@@ -38,6 +39,8 @@ class Listed:
     read_only: bool = False
     idempotent: bool = False
     flaw: str = ""
+    output: Mapping[str, Json] | None = None
+    """The schema of its structured results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,8 @@ class Offered:
     original: str
     spec: ToolSpec
     arguments: SchemaArguments
+    output: str = ""
+    """The schema that its structured results are checked by; none where it is too large, or no schema."""
 
 
 class Catalogue:
@@ -111,7 +116,7 @@ class Catalogue:
             self.omitted[tool.name] = plain(error.message, LONGEST_NOTE)
             return
         spec = ToolSpec(name, plain(tool.description, LONGEST_DESCRIPTION), arguments.schema, choice.effect(tool))
-        self._offered[name] = Offered(tool.name, spec, arguments)
+        self._offered[name] = Offered(tool.name, spec, arguments, _output(tool.output))
 
 
 def _arguments(name: str, schema: Mapping[str, Json]) -> SchemaArguments:
@@ -128,6 +133,17 @@ def _arguments(name: str, schema: Mapping[str, Json]) -> SchemaArguments:
     except ValueError as error:
         raise ConfigError(f"tool {name!r}: its inputSchema is no valid JSON schema: {error}") from error
     return SchemaArguments(text, validate, property_types(text))
+
+
+def _output(schema: Mapping[str, Json] | None) -> str:
+    try:
+        text = "" if schema is None else json.dumps(schema)
+        if text and len(text) <= LARGEST_SCHEMA:
+            validate(text, "{}")
+            return text
+    except (ValueError, RecursionError):
+        pass
+    return ""
 
 
 def _shown(value: Json, key: str) -> Json:

@@ -253,7 +253,8 @@ class Link:
             return Malformed(words) if error.code in _UNREAD else Refused(words)
         if isinstance(error, ValidationError):
             return Malformed("the server's answer has another form than the protocol's")
-        return Malformed(self._safe(f"{type(error).__name__}: {error}"))
+        words = str(error) if isinstance(error, Malformed) else f"{type(error).__name__}: {error}"
+        return Malformed(self._safe(words))
 
     def _safe(self, text: str) -> str:
         return told(text, LONGEST_REASON, self._endpoint.secrets)

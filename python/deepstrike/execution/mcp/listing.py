@@ -13,11 +13,12 @@ from deepstrike.execution.mcp.catalogue import Listed
 from deepstrike.execution.mcp.faults import Malformed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mcp import Client
 
     from deepstrike.execution.mcp.sifting import Flaws
+    from deepstrike.tools.documents import Json
 
 MAX_TOOLS: Final = 4096
 MAX_PAGES: Final = 256
@@ -35,11 +36,12 @@ async def list_tools(client: Client, flaws: Flaws) -> tuple[Listed, ...]:
     found: dict[str, Listed] = {}
     cursor: str | None = None
     flaws.found.clear()
+    flaws.outputs.clear()
     flaws.revision = client.protocol_version
     for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         for each in page.tools:
-            found.setdefault(each.name, _listed(each))
+            found.setdefault(each.name, _listed(each, flaws.outputs.get(each.name)))
         cursor = page.next_cursor
         if cursor is None:
             wrong = (Listed(name, "", {}, flaw=why) for name, why in flaws.found.items() if name not in found)
@@ -49,7 +51,7 @@ async def list_tools(client: Client, flaws: Flaws) -> tuple[Listed, ...]:
     raise Malformed(f"the server's list of tools has no end: over {MAX_PAGES} pages or {MAX_TOOLS} tools")
 
 
-def _listed(tool: mcp_types.Tool) -> Listed:
+def _listed(tool: mcp_types.Tool, output: Mapping[str, Json] | None) -> Listed:
     hints = tool.annotations or mcp_types.ToolAnnotations()
     return Listed(
         name=tool.name,
@@ -57,6 +59,7 @@ def _listed(tool: mcp_types.Tool) -> Listed:
         schema=tool.input_schema,
         read_only=hints.read_only_hint is True,
         idempotent=hints.idempotent_hint is True,
+        output=output,
     )
 
 

@@ -197,7 +197,7 @@ class McpExecutionPlane:
 
         contact = self._contact()
         flight = contact.flights.begin(self._timeout_ms / 1000, invocation.suspend)
-        work = tool_call(offered.original, invocation.args_text, flight.notes, invocation.context.emit)
+        work = tool_call(offered, invocation.args_text, flight.notes, invocation.context.emit)
         try:
             return await contact.do(work, flight)
         except Expired:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from deepstrike.execution.mcp.carrier import Carrier
+    from deepstrike.tools.documents import Json
 
     Item = SessionMessage | Exception
 
@@ -35,10 +36,15 @@ _CANCELLED: Final = "notifications/cancelled"
 
 
 class Flaws:
-    """What is wrong with the tools of the listing under way, by their names; `revision` is the one that both speak."""
+    """What is wrong with the tools of the listing under way, by their names; `revision` is the one that both speak.
+
+    `outputs` are the schemas of their structured results. The client does not get to see them: it would check results
+    by them without a bound, and a pattern can hold the loop for ever.
+    """
 
     def __init__(self) -> None:
         self.found: dict[str, str] = {}
+        self.outputs: dict[str, Mapping[str, Json]] = {}
         self.revision = ""
 
     def sift(self, item: Item) -> Item:
@@ -47,9 +53,13 @@ class Flaws:
         if not isinstance(message, JSONRPCResponse) or not self.revision:
             return item
         listed = message.result.get("tools")
-        if not isinstance(listed, list) or "content" in message.result or self._flaw(message.result) is None:
+        if not isinstance(listed, list) or "content" in message.result:
             return item
-        message.result["tools"] = [each for each in listed if self._fits(each, message.result)]
+        if self._flaw(message.result) is not None:
+            listed = message.result["tools"] = [each for each in listed if self._fits(each, message.result)]
+        for tool in listed:
+            if isinstance(tool, dict) and isinstance(schema := tool.pop("outputSchema", None), dict):
+                self.outputs[str(tool.get("name"))] = schema
         return item
 
     def _fits(self, tool: object, result: Mapping[str, object]) -> bool:
