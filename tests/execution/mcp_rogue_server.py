@@ -30,7 +30,7 @@ TOOLS = [
     "noise",
     "ok",
 ]
-TOOLS += ["surrogate", "tells"]
+TOOLS += ["deaf_notes", "deaf_pings", "deaf_progress", "deaf_answers", "surrogate", "tells"]
 
 
 def say(text: str) -> None:
@@ -149,6 +149,20 @@ def fail(number: object, name: str) -> None:
             time.sleep(600)
 
 
+def talk_on(number: object, name: str) -> None:
+    """Read nothing any more, and say something again and again."""
+    note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+    said = {
+        "deaf_notes": note,
+        "deaf_pings": {"jsonrpc": "2.0", "id": "p", "method": "ping"},
+        "deaf_progress": progress(number),
+        "deaf_answers": {"jsonrpc": "2.0", "id": 1, "result": {}},
+    }
+    while name in said:
+        say(json.dumps(said[name]))
+        time.sleep(0.02)
+
+
 def serve() -> None:
     while True:
         message = hear()
@@ -165,6 +179,7 @@ def serve() -> None:
                 if params["name"] == "tells":
                     say(json.dumps(progress(params["_meta"]["progressToken"])))
                 fail(number, params["name"])
+                talk_on(number, params["name"])
             case method if number is not None:
                 error = {"code": -32601, "message": f"no {method} here"}
                 say(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}))

@@ -110,6 +110,49 @@ async def test_given_a_server_that_hangs_when_it_stays_silent_then_the_call_afte
     assert (late.error_kind, after) == ("timeout", FINE)
 
 
+@pytest.mark.parametrize("tool", ["deaf_notes", "deaf_pings", "deaf_progress", "deaf_answers"])
+async def test_given_a_server_that_talks_and_reads_nothing_any_more_when_a_call_times_out_then_there_is_a_new_one(
+    tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deepstrike.execution.mcp.contact.PROBE_SECONDS", 0.1)
+    before = children()
+    async with plane_of(timeout_ms=500) as plane:
+        started = children() - before
+        late = await call(plane, tool)
+        if tool == "deaf_progress":  # a sign of life while somebody waits for it; nobody waits for that of the first
+            late = await call(plane, "ok")
+        await until(lambda: not any(alive(pid) for pid in started))
+        after = await call(plane, "ok")
+
+    assert (late.error_kind, after) == ("timeout", FINE)
+
+
+async def test_given_more_calls_than_a_pipe_holds_when_the_server_reads_nothing_any_more_then_there_is_a_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("deepstrike.execution.mcp.contact.PROBE_SECONDS", 0.1)
+    before = children()
+    async with plane_of(timeout_ms=500) as plane:
+        started = children() - before
+        large = json.dumps({"x": "y" * 300_000})
+        deaf = asyncio.ensure_future(call(plane, "deaf_notes"))
+        late = await asyncio.gather(deaf, *(call(plane, "ok", large) for _ in range(3)))
+        await until(lambda: not any(alive(pid) for pid in started))
+        after = await call(plane, "ok")
+
+    assert ({each.error_kind for each in late}, after) == ({"timeout"}, FINE)
+
+
+async def test_given_a_server_that_talks_while_it_works_when_a_call_times_out_then_it_is_kept() -> None:
+    before = children()
+    async with plane_of(timeout_ms=500) as plane:
+        started = children() - before
+        late = await call(plane, "tells")
+        after = await call(plane, "ok")
+
+        assert (late.error_kind, after, children() - before) == ("timeout", FINE, started)
+
+
 async def test_given_questions_nobody_answers_when_the_server_asks_then_it_is_declined_with_a_clear_text() -> None:
     async with plane_of() as plane:
         done = await call(plane, "ask")

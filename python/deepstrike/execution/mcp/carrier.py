@@ -33,10 +33,11 @@ class Carrier(AbstractAsyncContextManager["TransportStreams"], Protocol):
         """What an error of the protocol says that is ours, where one request failed alone; None for a server's own."""
 
     def silent_since(self, mark: int) -> bool:
-        """Whether nothing at all has come since `mark()` gave this number; false where that cannot be known."""
+        """Whether nothing has come since `mark()` gave this number that shows that the server reads what it is sent;
+        false where that cannot be known."""
 
     def mark(self) -> int:
-        """How many messages have come."""
+        """How many messages have come that show it."""
 
     def forget(self, number: int | str) -> None:
         """Nobody waits any more for the answer to our request with this number."""

@@ -105,13 +105,13 @@ class Contact:
         raise AssertionError("unreachable")
 
     def _doubt(self, link: Link, mark: int) -> None:
-        """Not a word came while a call took too long: ask for something that every server answers at once."""
+        """No answer came while a call took too long: ask for something that every server answers at once."""
         if link not in self._doubts:
             task = self._doubts[link] = asyncio.get_running_loop().create_task(self._probe(link, mark))
             task.add_done_callback(lambda _: self._doubts.pop(link, None))
 
     async def _probe(self, link: Link, mark: int) -> None:
-        """End a connection that stays silent, so that the next call gets a new server."""
+        """End a connection that answers nothing, so that the next call gets a new server."""
         try:
             await Flight(PROBE_SECONDS).watch(link.refresh())
         except (Expired, Lost, Broken, Refused, Malformed):

@@ -19,6 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from deepstrike.errors import ConfigError
+from deepstrike.execution.mcp.heeded import Heeded
 from deepstrike.execution.mcp.lines import Lines, TooLong, encoded, read_message
 from deepstrike.execution.mcp.unasked import LISTEN, TOO_MUCH, Unasked
 from deepstrike.execution.mcp.words import told
@@ -67,7 +68,7 @@ class Pipes:
         self._ended: Callable[[], None] | None = None
         self._stderr = bytearray()
         self._noise = ""
-        self._came = 0
+        self._heeded = Heeded()
         self._unasked = Unasked()
         self._tasks: set[asyncio.Task[None]] = set()
         self._left = False
@@ -126,14 +127,15 @@ class Pipes:
             ended()
 
     def mark(self) -> int:
-        return self._came
+        return self._heeded.times
 
     def silent_since(self, mark: int) -> bool:
-        return self._came == mark
+        return self._heeded.times == mark
 
     def forget(self, number: int | str) -> None:
         """The server may still answer; the client drops that."""
         self._unasked.settle(number)
+        self._heeded.forget(number)
 
     def broken(self, message: str, data: object) -> Broken | None:
         """None: on a pipe, what fails is the connection."""
@@ -178,7 +180,7 @@ class Pipes:
             noise = line[:LAST_BYTES].decode("utf-8", "replace").strip()
             self._noise = self._noise or told(noise, LONGEST_NOISE, self._command.secrets)
             return True
-        self._came += 1
+        self._heeded.hear(message)
         if isinstance(message, (JSONRPCResponse, JSONRPCError)) and message.id is not None:
             self._unasked.settle(message.id)
         try:
@@ -194,6 +196,7 @@ class Pipes:
                 message = item.message
                 if isinstance(message, JSONRPCRequest) and message.method != LISTEN:
                     self._unasked.ask(message.id)
+                    self._heeded.ask(message.id)
                 stdin.write(encoded(message))  # type: ignore[union-attr]
                 await stdin.drain()  # type: ignore[union-attr]
         except (OSError, anyio.ClosedResourceError):
