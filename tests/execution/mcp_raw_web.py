@@ -65,6 +65,9 @@ class RawWeb:
     session: str = ""
     listing: bytes = b""
     """The tools as JSON, in place of those that there are."""
+    lists: Tool | None = None
+    """Answers in place of that."""
+    listed_in_a_stream: bool = False
     requests: list[Exchange] = field(default_factory=list)
     open: set[asyncio.StreamWriter] = field(default_factory=set)
     url: str = ""
@@ -95,10 +98,18 @@ class RawWeb:
                 info: dict[str, object] = {"capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "1"}}
                 await exchange.result({"protocolVersion": "2025-11-25", **info}, **session)
             case "tools/list":
+                if self.lists is not None:
+                    await self.lists(exchange)
+                    return
                 if self.listing:
                     number = json.dumps(message["id"]).encode()
                     body = b'{"jsonrpc":"2.0","id":%s,"result":{"tools":%s}}' % (number, self.listing)
-                    await exchange.respond(200, body)
+                    if self.listed_in_a_stream:
+                        note = (
+                            b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
+                        )
+                        body = b"id: 1\ndata: %s\n\n: comment\nevent: message\ndata: %s\n\n" % (note, body)
+                    await exchange.respond(200, body, STREAM if self.listed_in_a_stream else "application/json")
                     return
                 listed = [{"name": name, "inputSchema": {"type": "object"}} for name in self.tools if name.islower()]
                 await exchange.result({"tools": listed, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})

@@ -70,7 +70,9 @@ def hear() -> dict[str, Any]:
 
 
 def listing(number: object, cursor: str | None) -> None:
-    if MODE == "pages" and cursor is None:
+    if MODE.startswith("@"):
+        raw(number, '"result": {"tools": ' + Path(MODE[1:]).read_text() + "}}")
+    elif MODE == "pages" and cursor is None:
         answer(number, {"tools": [tool("b")], "nextCursor": "p2"})
     elif MODE == "pages":
         answer(number, {"tools": [tool("a")]})

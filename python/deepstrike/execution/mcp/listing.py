@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import mcp_types
@@ -11,6 +12,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from deepstrike.execution.mcp.catalogue import Listed
 from deepstrike.execution.mcp.faults import Malformed
+from deepstrike.execution.mcp.trimming import LARGEST_LIST, MORE, MOST_TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from deepstrike.execution.mcp.sifting import Flaws
     from deepstrike.tools.documents import Json
 
-MAX_TOOLS: Final = 4096
 MAX_PAGES: Final = 256
 
 
@@ -38,17 +39,25 @@ async def list_tools(client: Client, flaws: Flaws) -> tuple[Listed, ...]:
     flaws.found.clear()
     flaws.outputs.clear()
     flaws.revision = client.protocol_version
+    room = LARGEST_LIST
     for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
+        room -= sum(map(_size, page.tools))
         for each in page.tools:
             found.setdefault(each.name, _listed(each, flaws.outputs.get(each.name)))
         cursor = page.next_cursor
+        many = len(found) + len(flaws.found) >= MOST_TOOLS
+        if cursor is not None and (many or room < 0):
+            flaws.found[MORE] = f"the server lists over {MOST_TOOLS} tools, or {LARGEST_LIST} bytes of them"
+            cursor = None
         if cursor is None:
             wrong = (Listed(name, "", {}, flaw=why) for name, why in flaws.found.items() if name not in found)
             return (*found.values(), *wrong)
-        if len(found) + len(flaws.found) > MAX_TOOLS:
-            break
-    raise Malformed(f"the server's list of tools has no end: over {MAX_PAGES} pages or {MAX_TOOLS} tools")
+    raise Malformed(f"the server's list of tools has no end: over {MAX_PAGES} pages")
+
+
+def _size(tool: mcp_types.Tool) -> int:
+    return len(json.dumps(tool.input_schema)) + len(tool.description or "") + len(tool.name)
 
 
 def _listed(tool: mcp_types.Tool, output: Mapping[str, Json] | None) -> Listed:

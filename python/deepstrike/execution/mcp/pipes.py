@@ -15,12 +15,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import anyio
+from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from deepstrike.errors import ConfigError
 from deepstrike.execution.mcp.heeded import Heeded
 from deepstrike.execution.mcp.lines import Lines, TooLong, encoded, read_message
+from deepstrike.execution.mcp.trimming import LISTING, trimmed
 from deepstrike.execution.mcp.unasked import LISTEN, TOO_MUCH, Unasked
 from deepstrike.execution.mcp.words import told
 
@@ -69,6 +71,7 @@ class Pipes:
         self._stderr = bytearray()
         self._noise = ""
         self._heeded = Heeded()
+        self._listings: set[int | str] = set()
         self._unasked = Unasked()
         self._tasks: set[asyncio.Task[None]] = set()
         self._left = False
@@ -136,6 +139,7 @@ class Pipes:
         """The server may still answer; the client drops that."""
         self._unasked.settle(number)
         self._heeded.forget(number)
+        self._listings.discard(coerce_request_id(number))
 
     def broken(self, message: str, data: object) -> Broken | None:
         """None: on a pipe, what fails is the connection."""
@@ -175,6 +179,8 @@ class Pipes:
         await self._fall_silent("it closed its output")
 
     async def _deliver(self, line: bytes) -> bool:
+        if self._listings:
+            line = await trimmed(line)
         message = read_message(line)
         if message is None:
             noise = line[:LAST_BYTES].decode("utf-8", "replace").strip()
@@ -183,6 +189,7 @@ class Pipes:
         self._heeded.hear(message)
         if isinstance(message, (JSONRPCResponse, JSONRPCError)) and message.id is not None:
             self._unasked.settle(message.id)
+            self._listings.discard(coerce_request_id(message.id))
         try:
             await self._incoming.send(SessionMessage(message))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -197,6 +204,8 @@ class Pipes:
                 if isinstance(message, JSONRPCRequest) and message.method != LISTEN:
                     self._unasked.ask(message.id)
                     self._heeded.ask(message.id)
+                if isinstance(message, JSONRPCRequest) and message.method == LISTING:
+                    self._listings.add(coerce_request_id(message.id))
                 stdin.write(encoded(message))  # type: ignore[union-attr]
                 await stdin.drain()  # type: ignore[union-attr]
         except (OSError, anyio.ClosedResourceError):

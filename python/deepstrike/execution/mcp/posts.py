@@ -15,6 +15,7 @@ import anyio
 import httpx2
 import msgspec
 
+from deepstrike.execution.mcp.trimming import LISTING
 from deepstrike.execution.mcp.unasked import LISTEN, TOO_MUCH, Unasked
 
 if TYPE_CHECKING:
@@ -40,9 +41,11 @@ class _Message(msgspec.Struct):
 class Post:
     """One message to the server, with all the requests that are made for it: a redirect's, and a resumption's."""
 
-    def __init__(self, seconds: float = math.inf, unasked: Unasked | None = None) -> None:
-        """It is given up by itself after `seconds`. `unasked` bounds what it brings, where nothing is asked."""
+    def __init__(self, seconds: float = math.inf, unasked: Unasked | None = None, lists: bool = False) -> None:
+        """It is given up by itself after `seconds`. `unasked` bounds what it brings, where nothing is asked; `lists`
+        says that it may bring a list of tools."""
         self._unasked = unasked
+        self.lists = lists
         self._deadline = anyio.current_time() + seconds
         self._scope: anyio.CancelScope | None = None
         self.given_up = False
@@ -85,7 +88,8 @@ class Posts:
         us listen anew too often."""
         message, task = _read(request), asyncio.current_task()
         if message.id is not None and message.method and task is not None:
-            post = Post(unasked=self._unasked if message.method == LISTEN else None)
+            unasked = self._unasked if message.method == LISTEN else None
+            post = Post(unasked=unasked, lists=message.method in (LISTEN, LISTING))
             self._by_number[message.id] = self._by_task[task] = post
             if message.method != LISTEN:
                 self._unasked.ask(message.id)
@@ -98,7 +102,7 @@ class Posts:
     def _listening(self) -> Post:
         if not self._unasked.pay(LISTENING):
             raise httpx2.SSEError(TOO_MUCH)
-        return Post(unasked=self._unasked)
+        return Post(unasked=self._unasked, lists=True)
 
     def alone(self, post: Post) -> bool:
         """Whether nothing else is asked of the server."""

@@ -13,6 +13,7 @@ from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
 from deepstrike.execution.mcp.flight import MOST_QUESTIONS
+from deepstrike.execution.mcp.trimming import LEFT_OUT, LISTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +32,6 @@ MOST_ANSWERS: Final = 128
 LARGEST_REQUEST: Final = 256 * 1024
 """Bytes of what a server asks."""
 
-_LISTING: Final = "tools/list"
 _CANCELLED: Final = "notifications/cancelled"
 
 
@@ -55,12 +55,20 @@ class Flaws:
         listed = message.result.get("tools")
         if not isinstance(listed, list) or "content" in message.result:
             return item
+        listed = message.result["tools"] = [each for each in listed if not self._is_note(each)]
         if self._flaw(message.result) is not None:
             listed = message.result["tools"] = [each for each in listed if self._fits(each, message.result)]
         for tool in listed:
             if isinstance(tool, dict) and isinstance(schema := tool.pop("outputSchema", None), dict):
                 self.outputs[str(tool.get("name"))] = schema
         return item
+
+    def _is_note(self, tool: object) -> bool:
+        """Whether it stands for an entry that was too much; then it is found."""
+        why = tool["_meta"].get(LEFT_OUT) if isinstance(tool, dict) and isinstance(tool.get("_meta"), dict) else None
+        if isinstance(why, str) and isinstance(tool, dict):
+            self.found[str(tool.get("name"))] = why
+        return isinstance(why, str)
 
     def _fits(self, tool: object, result: Mapping[str, object]) -> bool:
         flaw = self._flaw({**result, "tools": [tool]})
@@ -71,7 +79,7 @@ class Flaws:
 
     def _flaw(self, result: Mapping[str, object]) -> str | None:
         try:
-            validate_server_result(_LISTING, self.revision, result)
+            validate_server_result(LISTING, self.revision, result)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             place = ".".join(str(key) for key in first["loc"] if key != "tools" and not isinstance(key, int))

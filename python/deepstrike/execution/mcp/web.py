@@ -15,6 +15,7 @@ from deepstrike.execution.mcp.carrier import LARGEST_MESSAGE
 from deepstrike.execution.mcp.lines import read_message
 from deepstrike.execution.mcp.posts import Posts
 from deepstrike.execution.mcp.standins import GIVEN_UP, StandIns, unsent, unwanted
+from deepstrike.execution.mcp.trimming import trimmed
 from deepstrike.execution.mcp.words import told
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _LIMITS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=2
 """A connection for each call in flight, as many as there are: the runner bounds calls already, and one that waited here
 could be what another waits for, or the answer to a server's question behind the calls that ask."""
 _FORGOTTEN: Final = "it no longer knows the session"
+_OF_BYTES: Final = ("content-length", "transfer-encoding")
 _SESSION: Final = "mcp-session-id"
 
 
@@ -152,24 +154,46 @@ class _Watching(httpx2.AsyncClient):
             if response is None:
                 return unwanted(request)
             response.stream = _Body(response, post)
-            return await self._heard(request, response)
+            return await self._heard(request, response, post)
         except Exception as error:
             if request.method != "POST":  # what listens for notifications: the client opens it again
                 raise
             return unwanted(request) if post.given_up else self._web.failed(request, post, error)
 
-    async def _heard(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    async def _heard(self, request: httpx2.Request, response: httpx2.Response, post: Post) -> httpx2.Response:
         """The answer, or what stands for it. It is read here unless it is a stream: an error in its midst would end the
         client."""
         instead = self._web.answered(request, response)
         if instead is None and (request.method != "POST" or _streams(response)):
-            return response
+            return _trimming(request, response) if post.lists and _streams(response) else response
         try:
             if instead is None:
                 await response.aread()
         finally:
             await response.aclose()
+        if post.lists and instead is None:
+            response = _answered(request, response, content=await trimmed(response.content))
         return self._web.read(request, response) if instead is None else instead
+
+
+class _Trimmed(httpx2.AsyncByteStream):
+    """A stream of events, with the lists of tools in it cut to size."""
+
+    def __init__(self, inner: httpx2.Response) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for event in httpx2.EventSource(self._inner, max_event_size=LARGEST_MESSAGE):
+            data = (await trimmed(event.data.encode())).decode()
+            lines = [f"event: {event.event}", *(f"data: {line}" for line in data.split("\n"))]
+            if event.id:
+                lines.append(f"id: {event.id}")
+            if event.retry is not None:
+                lines.append(f"retry: {event.retry}")
+            yield "\n".join([*lines, "", ""]).encode()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -204,3 +228,15 @@ class _Body(httpx2.AsyncByteStream):
 
 def _streams(response: httpx2.Response) -> bool:
     return bool(response.headers.get("Content-Type", "").lower().startswith("text/event-stream"))
+
+
+def _trimming(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    return httpx2.Response(
+        response.status_code, headers={"Content-Type": "text/event-stream"}, stream=_Trimmed(response), request=request
+    )
+
+
+def _answered(request: httpx2.Request, response: httpx2.Response, content: bytes) -> httpx2.Response:
+    """The same with other content. Its headers are kept, as one of them may name the session."""
+    headers = {name: value for name, value in response.headers.items() if name.lower() not in _OF_BYTES}
+    return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
