@@ -36,7 +36,7 @@ WORD: Final = string.ascii_letters + string.digits + "_.-"
 _LONGEST_NAME: Final = 64
 
 _ALWAYS: Final = re.compile("")
-_NOT_IN_A_WORD: Final = re.compile(r"(?<![a-z0-9])\Z")
+_NOT_IN_A_WORD: Final = re.compile(r"(?:(?<![a-z0-9])|(?<=\\[bfnrt]))\Z")  # the letter may belong to an escape
 # Every way in which a name may end, and what must stand before that: a word that tells of a secret. `token` alone is
 # also the word for a piece of text, and `key` that for a place in a table.
 _ENDS: Final = {
