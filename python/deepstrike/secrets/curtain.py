@@ -14,8 +14,8 @@ class Curtain:
     """One stream of text. What may become a secret at its end is held back until it is over.
 
     That is the last word, and what stands from a secret's name on, from the beginning of an address or of a private
-    key. No more than 8192 characters are waited for. Pieces shown one after the other are what `masked` makes of the
-    whole.
+    key. No more than 8192 characters are waited for. What `masked` hides of the whole is hidden, but for a name with
+    its value within a query's value, which is one secret in the whole.
     """
 
     __slots__ = ("_enough", "_held")
