@@ -12,9 +12,11 @@ import pytest
 from mcp_calls import call, rogue, text_of
 from mcp_raw_web import raw_web
 
+from deepstrike.testing import ManualClock
 from deepstrike.wire.message import Text, ToolResult
 
 pytest.importorskip("mcp", reason="the official client is not installed")
+from deepstrike.execution.mcp.catalogue import Catalogue, Choice, Listed
 from deepstrike.execution.mcp.plane import McpExecutionPlane
 from deepstrike.execution.mcp.trimming import trim
 
@@ -181,3 +183,51 @@ async def test_given_more_pages_than_tools_that_there_may_be_when_opened_then_th
 
     assert offered == 4500
     assert omitted == {"(further tools)": "the server lists over 4096 tools, or 1048576 bytes of them"}
+
+
+def doubling(levels: int = 17) -> dict[str, object]:
+    """A schema that asks for 2^levels steps."""
+    webs = {f"a{each}": {"allOf": [{"$ref": f"#/$defs/a{each + 1}"}] * 2} for each in range(levels)}
+    defs = {**webs, f"a{levels}": {"type": "object"}}
+    return {"type": "object", "allOf": [{"$ref": "#/$defs/a0"}], "$defs": defs}
+
+
+async def test_given_tools_whose_schemas_take_long_when_opened_then_the_loop_goes_on_and_the_rest_is_served() -> None:
+    turns = 0
+
+    async def turning() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0.005)
+            turns += 1
+
+    async with raw_web() as web:
+        odd = [{"name": f"t{number}", "inputSchema": doubling()} for number in range(40)]
+        web.listing = json.dumps([OK, *odd]).encode()
+        other = asyncio.ensure_future(turning())
+        async with McpExecutionPlane(web.url, revision="2025-11-25") as plane:
+            other.cancel()
+            done = await call(plane, "ok")
+
+    assert (done, len(plane.omitted), turns > 40) == (FINE, 40, True)
+    assert all("too many steps" in why for why in plane.omitted.values())
+
+
+def test_given_schemas_that_take_too_long_together_when_looked_through_then_those_that_are_left_are_not_offered() -> (
+    None
+):
+    class Slow(ManualClock):
+        """Every look at it takes four seconds."""
+
+        looks = 0
+
+        def now_ms(self) -> int:
+            self.looks += 1
+            return super().now_ms() + 4000 * self.looks
+
+    listed = [Listed(f"t{number}", "", {"type": "object"}) for number in range(5)]
+    catalogue = Catalogue(listed, Choice(), Slow())
+
+    late = "checking the schemas of this server's tools took over 10000 ms"
+    assert [spec.name for spec in catalogue.specs] == ["t0", "t1"]
+    assert catalogue.omitted == {"t2": late, "t3": late, "t4": late}

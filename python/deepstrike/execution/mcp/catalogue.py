@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
+from deepstrike.clock import current_clock
 from deepstrike.errors import ConfigError
 from deepstrike.execution.mcp.names import wire_names
 from deepstrike.execution.mcp.words import plain
@@ -19,6 +20,7 @@ from deepstrike.wire.message import Err, ToolSpec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deepstrike.clock import Clock
     from deepstrike.tools.definition import Effect
     from deepstrike.tools.documents import Json
     from deepstrike.wire.message import Validated
@@ -27,6 +29,8 @@ LONGEST_DESCRIPTION: Final = 4096
 LONGEST_NOTE: Final = 1024
 """Of one description inside a schema."""
 LARGEST_SCHEMA: Final = 64 * 1024
+CHECK_MS: Final = 10_000
+"""For all schemas of a server; tools that are left then are not offered. A usual one takes a fraction of a ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,10 @@ class Listed:
     flaw: str = ""
     output: Mapping[str, Json] | None = None
     """The schema of its structured results."""
+    size: int = 0
+    """Characters."""
+    slow: bool = False
+    """Whether its schemas may take long to be checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +89,21 @@ class Catalogue:
 
     __slots__ = ("_offered", "omitted", "renamed", "specs")
 
-    def __init__(self, listed: Sequence[Listed], choice: Choice) -> None:
+    def __init__(self, listed: Sequence[Listed], choice: Choice, clock: Clock | None = None) -> None:
+        """Where a tool is `slow` this may take `CHECK_MS`: not for an event loop."""
+        clock = clock or current_clock()
         wanted = [tool for tool in listed if choice.takes(tool.name)]
         prefix = f"{choice.prefix}_" if choice.prefix else ""
         names = wire_names((tool.name for tool in wanted), prefix, META_TOOLS)
         self._offered: dict[str, Offered] = {}
         self.omitted: dict[str, str] = {}
         self.renamed = {tool.name: names[tool.name] for tool in wanted if prefix + tool.name in META_TOOLS}
+        end = clock.now_ms() + CHECK_MS
         for tool in wanted:
-            self._add(tool, names.get(tool.name), choice)
+            if clock.now_ms() > end:
+                self.omitted[tool.name] = f"checking the schemas of this server's tools took over {CHECK_MS} ms"
+            else:
+                self._add(tool, names.get(tool.name), choice)
         self.specs = tuple(self._offered[name].spec for name in sorted(self._offered))
 
     def get(self, name: str) -> Offered | None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 MAX_PAGES: Final = 256
 
+_SLOW: Final = ('"$', "pattern")
+"""References and patterns can make a short schema take long to be checked; nothing else can."""
+
 
 async def list_tools(client: Client, flaws: Flaws) -> tuple[Listed, ...]:
     """Every tool of every page, the first of those with one name. A page that fails fails the whole.
@@ -42,9 +45,10 @@ async def list_tools(client: Client, flaws: Flaws) -> tuple[Listed, ...]:
     room = LARGEST_LIST
     for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
-        room -= sum(map(_size, page.tools))
         for each in page.tools:
-            found.setdefault(each.name, _listed(each, flaws.outputs.get(each.name)))
+            listed = _listed(each, flaws.outputs.get(each.name))
+            room -= listed.size
+            found.setdefault(each.name, listed)
         cursor = page.next_cursor
         many = len(found) + len(flaws.found) >= MOST_TOOLS
         if cursor is not None and (many or room < 0):
@@ -56,19 +60,19 @@ async def list_tools(client: Client, flaws: Flaws) -> tuple[Listed, ...]:
     raise Malformed(f"the server's list of tools has no end: over {MAX_PAGES} pages")
 
 
-def _size(tool: mcp_types.Tool) -> int:
-    return len(json.dumps(tool.input_schema)) + len(tool.description or "") + len(tool.name)
-
-
 def _listed(tool: mcp_types.Tool, output: Mapping[str, Json] | None) -> Listed:
     hints = tool.annotations or mcp_types.ToolAnnotations()
+    description = tool.description or tool.title or hints.title or ""
+    text = json.dumps([tool.input_schema, output])
     return Listed(
         name=tool.name,
-        description=tool.description or tool.title or hints.title or "",
+        description=description,
         schema=tool.input_schema,
         read_only=hints.read_only_hint is True,
         idempotent=hints.idempotent_hint is True,
         output=output,
+        size=len(tool.name) + len(description) + len(text),
+        slow=any(word in text for word in _SLOW),
     )
 
 

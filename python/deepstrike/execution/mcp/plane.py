@@ -9,15 +9,17 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from deepstrike.clock import current_clock
 from deepstrike.errors import ConfigError, DeepStrikeError
 from deepstrike.execution.mcp.catalogue import Catalogue, Choice
 from deepstrike.execution.mcp.contact import Contact, check_client
 from deepstrike.execution.mcp.endpoint import read_endpoint
-from deepstrike.execution.mcp.faults import Broken, Malformed, Refused
+from deepstrike.execution.mcp.faults import Broken, Malformed, Refused, Unavailable
 from deepstrike.execution.mcp.flight import Expired
 from deepstrike.execution.mcp.names import LONGEST
 from deepstrike.execution.mcp.words import plain
 from deepstrike.tools.failures import failure
+from deepstrike.tools.threads import TooManyHungThreads, run_in_thread
 from deepstrike.wire.message import Err, Notice
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from deepstrike.execution.base import Invocation
-    from deepstrike.execution.mcp.catalogue import Offered
+    from deepstrike.execution.mcp.catalogue import Listed, Offered
     from deepstrike.execution.mcp.elicitation import OnElicitation
     from deepstrike.execution.mcp.flight import Flight
     from deepstrike.wire.message import ToolResult, ToolSpec, Validated
@@ -114,7 +116,7 @@ class McpExecutionPlane:
         the server cannot be used; the message has its last words. Cancelling it lets the connection be.
         """
         listed = await self._contact().tools()
-        catalogue = Catalogue(listed, self._choice)
+        catalogue = await self._looked_through(listed)
         with self._lock:
             before = self._catalogue
             if before is not None and (before.specs, before.omitted) == (catalogue.specs, catalogue.omitted):
@@ -122,6 +124,16 @@ class McpExecutionPlane:
             self._catalogue = catalogue
         for notice in self.notices():
             _log.warning("%s", notice.message)
+
+    async def _looked_through(self, listed: tuple[Listed, ...]) -> Catalogue:
+        """Away from the loop where that may take long."""
+        if not any(tool.slow for tool in listed):
+            return Catalogue(listed, self._choice)
+        clock = current_clock()
+        try:
+            return await run_in_thread(lambda: Catalogue(listed, self._choice, clock))
+        except TooManyHungThreads as error:
+            raise Unavailable(f"the tools of {self!r} cannot be looked through: {error}") from error
 
     async def aclose(self) -> None:
         """End the connections: calls in flight become error results, the server's process group is gone afterwards.
